@@ -1,0 +1,250 @@
+"""What the broker needs from the world, as Protocols.
+
+Everything non-deterministic (time, chance, files, network, the metadata store, threads) comes through these, so that a
+simulator can run the real code. ``runtime/`` holds the real adapters; ``tests/simulation/harness`` the simulated ones.
+
+Two kinds of calls are kept apart everywhere:
+
+* calls that never wait for a device (``File.write`` into the page cache, ``File.read_nowait``) may run on the loop;
+* calls marked *blocking* must run inside ``Workers``; the real file system refuses them on the loop's thread.
+
+Workers touch files, the loop touches memory: a blocking function takes what it needs as arguments and returns what it
+found; the objects that the loop reads are changed on the loop when the worker is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
+
+T = TypeVar("T")
+Buffer = bytes | bytearray | memoryview
+
+
+class TimerHandle(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    def now_ms(self) -> int:
+        """Wall-clock milliseconds since 1970; may jump."""
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for time-outs and durations."""
+
+    def call_later(self, delay_s: float, callback: Callable[[], None]) -> TimerHandle: ...
+
+    async def sleep(self, seconds: float) -> None: ...
+
+
+class Random(Protocol):
+    def random_bytes(self, count: int) -> bytes: ...
+
+    def random_int(self, below: int) -> int:
+        """A number in ``0 <= n < below``."""
+
+
+class File(Protocol):
+    """An open file. One writer; any number of readers at explicit positions."""
+
+    def write(self, data: Buffer) -> None:
+        """Append all of ``data`` at the end, into the page cache. On ``OSError`` a part may have been written: the
+        caller must ``truncate`` back before it appends again."""
+
+    def read_nowait(self, position: int, size: int) -> bytes | None:
+        """Up to ``size`` bytes that are in memory already (shorter at the end of the file, or where memory ends);
+        ``None`` when the device would have to be waited for."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Blocking. Shorter only at the end of the file."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None:
+        """Blocking. Later writes go to the new end."""
+
+    def sync(self) -> None:
+        """Blocking: fdatasync. An ``OSError`` is final: never retried (fsyncgate)."""
+
+    def map(self) -> Buffer:
+        """Blocking: the whole file as read-only memory (mmap where there is one); stays valid until ``close``."""
+
+    def close(self) -> None:
+        """May run on the loop; closing twice does nothing."""
+
+
+class FileSystem(Protocol):
+    """Paths are plain strings with ``/``. Everything here is blocking except where said."""
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, writable: bool = True) -> File:
+        """Open; the write position is the end of the file. ``exclusive``: fail with FileExistsError if it exists."""
+
+    def list_dir(self, path: str) -> list[str]:
+        """Names, sorted."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def file_size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def make_dirs(self, path: str) -> None:
+        """Make the folder and its parents; fine if it exists."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic, replaces ``target``; durable after ``sync_dir`` of the parent."""
+
+    def remove(self, path: str) -> None:
+        """Remove a file; fine if it is gone."""
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def sync_dir(self, path: str) -> None:
+        """fsync of a folder: makes creations, renames and removals in it durable."""
+
+    def sync_all(self, path: str) -> bool:
+        """Flush the whole file system that holds ``path`` in one call (syncfs). False where there is no such call:
+        then sync file by file."""
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def write_file_atomically(self, path: str, data: Buffer) -> None:
+        """Temporary file, fsync, rename, fsync of the folder: after a crash the old or the new content is there."""
+
+    def free_bytes(self, path: str) -> int: ...
+
+    def total_bytes(self, path: str) -> int: ...
+
+    def lock(self, path: str) -> File | None:
+        """Take an exclusive POSIX lock (``lockf``, the same kind that Kafka takes) on ``path``, created when missing.
+        None: somebody else holds it. The lock lives until the file is closed or the process ends."""
+
+
+class Workers(Protocol):
+    """Runs blocking functions off the loop (real: threads; simulated: inline, with latency)."""
+
+    def run(self, function: Callable[..., T], *arguments: Any) -> Awaitable[T]: ...
+
+    def submit(self, function: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
+        """The same without a future, for the hot path: ``done(result, error)`` is called on the loop."""
+
+
+class Tasks(Protocol):
+    """Owns every task: names it, keeps it referenced, reports its failure, ends it at shutdown."""
+
+    def spawn(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
+
+    async def cancel_all(self) -> None: ...
+
+
+class Listener(Protocol):
+    host: str
+    port: int
+
+    async def close(self) -> None: ...
+
+
+class Network(Protocol):
+    async def listen(self, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]) -> Listener:
+        """Accept connections; port 0 picks a free one."""
+
+    async def connect(
+        self, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+
+
+# --- the metadata store ---------------------------------------------------------------------------------------------
+
+STORE_OPERATIONS_MAX = 128
+"""Operations (compares plus writes) in one transaction: etcd's default limit, enforced by every adapter."""
+STORE_REQUEST_BYTES_MAX = 1_048_576
+"""Keys plus values of one transaction: stays below etcd's 1.5 MiB request limit."""
+
+
+class Entry(NamedTuple):
+    key: str
+    value: bytes
+    create_revision: int
+    mod_revision: int
+
+
+class Put(NamedTuple):
+    key: str
+    value: bytes
+    lease: int | None = None
+
+
+class Delete(NamedTuple):
+    key: str
+
+
+class Compare(NamedTuple):
+    """``key`` was last changed at ``mod_revision``; 0: it does not exist. ``create_revision`` likewise, for fencing."""
+
+    key: str
+    revision: int
+    target: Literal["mod", "create"] = "mod"
+
+
+class Committed(NamedTuple):
+    revision: int
+
+
+class Conflict(NamedTuple):
+    """A compare failed; nothing was changed. ``entries``: what the compared keys hold now (missing keys left out)."""
+
+    revision: int
+    entries: tuple[Entry, ...]
+
+
+class Change(NamedTuple):
+    """One key's change: ``value`` None means deleted."""
+
+    key: str
+    value: bytes | None
+    revision: int
+
+
+class Changes(NamedTuple):
+    """All changes of one revision under the watched prefix (a transaction's changes come together)."""
+
+    revision: int
+    changes: tuple[Change, ...]
+
+
+class Listing(NamedTuple):
+    revision: int
+    entries: tuple[Entry, ...]
+
+
+class HistoryLost(Exception):
+    """The store no longer has the revision that a watch asked for: list again, then watch from there."""
+
+
+class MetadataStore(Protocol):
+    """A small linearizable map with revisions. A call that raises ``OutcomeUnknown`` may have taken effect."""
+
+    async def get(self, key: str) -> Entry | None: ...
+
+    async def list(self, prefix: str) -> Listing:
+        """All entries under ``prefix``, sorted by key, with the store's revision at that moment."""
+
+    async def transact(
+        self, compares: Sequence[Compare], writes: Iterable[Put | Delete]
+    ) -> Committed | Conflict:
+        """All writes or none, if every compare holds. One transaction gets one revision; a key may be written once."""
+
+    def watch(self, prefix: str, *, after_revision: int) -> AsyncIterator[Changes]:
+        """Every change after that revision, in order, none left out; raises ``HistoryLost`` when it can't."""
+
+    async def grant_lease(self, ttl_ms: int) -> int: ...
+
+    async def keep_lease(self, lease: int) -> bool:
+        """False: it has run out, and its keys are gone."""
+
+    async def revoke_lease(self, lease: int) -> None: ...
+
+    async def close(self) -> None: ...
