@@ -1,0 +1,266 @@
+"""Writes the source of a decoder: straight-line Python for one message in one version.
+
+Adjacent fields of fixed size, and the length prefix that follows them, are read by one ``unpack_from``. Structs are
+read in place; an array is a loop. A slice past the end of the buffer is short, not an error, and positions only grow:
+so strings and bytes are not checked one by one, the last line checks them all (whatever is read after a short one
+fails by itself).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from penstock.protocol import wire
+from penstock.protocol.errors import MalformedMessage
+from penstock.protocol.facts import FieldFacts, MessageFacts, struct_fields
+from penstock.protocol.source import Source
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from penstock.protocol.types import Message
+
+
+def decoder_source(message: type[Message], facts: MessageFacts, version: int) -> Source:
+    return _Decoder(message, facts, version).write(facts.fields)
+
+
+class _Decoder:
+    def __init__(self, message: type[Message], facts: MessageFacts, version: int) -> None:
+        self.message = message
+        self.version = version
+        self.flexible = facts.is_flexible(version)
+        self.title = f"{facts.name} v{version}"
+        self.out = Source(
+            {
+                "MalformedMessage": MalformedMessage,
+                "StructError": struct.error,
+                "unpack_from": struct.unpack_from,
+                "rest_of_varint": wire.rest_of_varint,
+                "rest_of_string_length": wire.rest_of_string_length,
+                "skip_tagged_fields": wire.skip_tagged_fields,
+            }
+        )
+        self.pending: list[tuple[str, str]] = []  # (format character, variable) waiting for one unpack
+
+    def write(self, fields: tuple[FieldFacts, ...]) -> Source:
+        out = self.out
+        with out.block("def decode(buffer, p):"):
+            out.add("end = len(buffer)")
+            with out.block("try:"):
+                built = self.struct(self.message, fields)
+                self.flush()
+                out.add(f"message = {built}")
+            with out.block("except (IndexError, StructError):"):
+                out.add(self.refusal("cut short") + " from None")
+            with out.block("if p > end:"):
+                out.add(self.refusal("cut short"))
+            out.add("return message, p")
+        return out
+
+    def refusal(self, why: str) -> str:
+        return f"raise MalformedMessage({f'{self.title}: {why}'!r})"
+
+    # ---- structs
+
+    def struct(self, kind: type[msgspec.Struct], fields: tuple[FieldFacts, ...]) -> str:
+        """Reads the fields; the expression that builds the struct from them."""
+        values: dict[str, str] = {}
+        tagged = []
+        for field in fields:
+            if self.version not in field.versions:
+                values[field.name] = self.default(field)
+            elif field.tag is not None:
+                tagged.append(field)
+            else:
+                values[field.name] = self.field(field)
+        if self.flexible:
+            absent = [f.tag for f in fields if f.tag is not None and self.version not in f.versions]
+            self.tagged_fields(tagged, absent, values)
+        arguments = ", ".join(values[field.name] for field in fields)
+        return f"{self.out.refer(kind.__name__, kind)}({arguments})"
+
+    def default(self, field: FieldFacts) -> str:
+        if field.is_list and field.default is not None:
+            return "[]"
+        if field.struct is not None and field.default is not None:
+            return f"{self.out.refer(field.struct.__name__, field.struct)}()"
+        return self.out.literal(field.default)
+
+    def tagged_fields(self, tagged: list[FieldFacts], absent: list[int], values: dict[str, str]) -> None:
+        out = self.out
+        count = out.fresh("tags")
+        self.pending.append(("B", count))
+        self.flush()
+        if not tagged and not absent:
+            with out.block(f"if {count}:"):
+                out.add(f"p = skip_tagged_fields(buffer, {count}, p)")
+            return
+        for field in tagged:
+            values[field.name] = out.fresh(field.name + "_")
+            out.add(f"{values[field.name]} = {self.default(field)}")
+        tag, size, stop = out.fresh("tag"), out.fresh("size"), out.fresh("stop")
+        with out.block(f"if {count}:"):
+            self.rest_of_varint(count)
+            with out.block(f"for _ in range({count}):"):
+                self.varint(tag)
+                self.varint(size)
+                out.add(f"{stop} = p + {size}")
+                word = "if"
+                for field in tagged:
+                    with out.block(f"{word} {tag} == {field.tag}:"):
+                        value = self.field(field)
+                        self.flush()
+                        out.add(f"{values[field.name]} = {value}")
+                    word = "elif"
+                if absent:  # known, but not in this version: Kafka refuses these
+                    with out.block(f"{word} {tag} in {tuple(absent)!r}:"):
+                        out.add(self.refusal("tag of another version"))
+                with out.block("else:"):
+                    out.add(f"p = {stop}")
+                with out.block(f"if p != {stop}:"):
+                    out.add(self.refusal("tagged field of another size than it says"))
+
+    # ---- fields
+
+    def field(self, field: FieldFacts) -> str:
+        """Reads one field that this version has; an expression for its value."""
+        nullable = self.version in field.nullable
+        if field.is_list:
+            return self.list_of(field, nullable)
+        if field.struct is not None:
+            return self.nested(field, nullable)
+        if field.wire in wire.STRUCT_FORMATS:
+            value = self.out.fresh(field.name + "_")
+            self.pending.append((wire.STRUCT_FORMATS[field.wire], value))
+            return value
+        return self.text_or_bytes(field.wire, field.name, nullable)
+
+    def nested(self, field: FieldFacts, nullable: bool) -> str:
+        assert field.struct is not None
+        fields = struct_fields(field.struct, self.message)
+        if not nullable:
+            return self.struct(field.struct, fields)
+        marker, value = self.out.fresh("marker"), self.out.fresh(field.name + "_")
+        # The marker of a nullable struct is a signed byte; inside a tagged field it is a varint, 0 or 1.
+        self.pending.append(("b", marker))
+        self.flush()
+        absent = f"{marker} <= 0" if field.tag is not None else f"{marker} < 0"
+        with self.out.block(f"if {absent}:"):
+            self.out.add(f"{value} = None")
+        with self.out.block("else:"):
+            built = self.struct(field.struct, fields)
+            self.flush()
+            self.out.add(f"{value} = {built}")
+        return value
+
+    def text_or_bytes(self, kind: str, name: str, nullable: bool) -> str:
+        out = self.out
+        value = out.fresh(name + "_")
+        length = self.length("h" if kind == "string" else "i", "rest_of_string_length" if kind == "string" else None)
+        with out.block(f"if {length} < 0:"):
+            out.add(f"{value} = None" if nullable else self.refusal(f"{name} is null"))
+        with out.block("else:"):
+            out.add(f"e = p + {length}")
+            if kind == "string":  # bytes that are no UTF-8 become U+FFFD, as in Kafka
+                out.add(f"{value} = str(buffer[p:e], 'utf-8', 'replace')")
+            elif kind == "bytes":
+                out.add(f"{value} = bytes(buffer[p:e])")
+            else:
+                out.add(f"{value} = buffer[p:e]")
+            out.add("p = e")
+        return value
+
+    def list_of(self, field: FieldFacts, nullable: bool) -> str:
+        out = self.out
+        value = out.fresh(field.name + "_")
+        count = self.length("i", None)
+        size = self.size_bytes_min(field)
+        with out.block(f"if {count} < 0:"):
+            out.add(f"{value} = None" if nullable else self.refusal(f"{field.name} is null"))
+        # A count that the rest of the buffer cannot hold is refused before anything is built.
+        room = f"{count} * {size} > end - p" if size else f"{count} > {wire.EMPTY_ELEMENTS_MAX}"
+        with out.block(f"elif {room}:"):
+            out.add(self.refusal(f"more {field.name} than bytes"))
+        with out.block("else:"):
+            if field.wire == "uuid":
+                out.add(f"e = p + 16 * {count}")
+                out.add(f"{value} = [bytes(buffer[q : q + 16]) for q in range(p, e, 16)]", "p = e")
+            elif field.wire in wire.STRUCT_FORMATS:
+                code = wire.STRUCT_FORMATS[field.wire]
+                out.add(f"{value} = list(unpack_from(f'>{{{count}}}{code}', buffer, p))", f"p += {size} * {count}")
+            else:
+                out.add(f"{value} = []")
+                with out.block(f"for _ in range({count}):"):
+                    if field.struct is not None:
+                        element = self.struct(field.struct, struct_fields(field.struct, self.message))
+                    else:
+                        element = self.text_or_bytes(field.wire, field.name + "_element", False)
+                    self.flush()
+                    out.add(f"{value}.append({element})")
+        return value
+
+    # ---- lengths
+
+    def length(self, code: str, rest: str | None) -> str:
+        """Reads a length or a count; negative is null."""
+        name = self.out.fresh("n")
+        if not self.flexible:
+            self.pending.append((code, name))
+            self.flush()
+            return name
+        self.pending.append(("B", name))
+        self.flush()
+        self.rest_of_varint(name, rest or "rest_of_varint")
+        self.out.add(f"{name} -= 1")
+        return name
+
+    def varint(self, name: str) -> None:
+        self.out.add(f"{name} = buffer[p]", "p += 1")
+        self.rest_of_varint(name)
+
+    def rest_of_varint(self, name: str, rest: str = "rest_of_varint") -> None:
+        with self.out.block(f"if {name} > 127:"):
+            self.out.add(f"{name}, p = {rest}(buffer, {name}, p)")
+
+    def flush(self) -> None:
+        if not self.pending:
+            return
+        names = ", ".join(name for _, name in self.pending)
+        formats = "".join(code for code, _ in self.pending)
+        self.pending.clear()
+        if formats == "B":
+            self.out.add(f"{names} = buffer[p]", "p += 1")
+            return
+        unpack, size = self.out.packer(formats, "unpack_from")
+        comma = "," if "," not in names else ""
+        self.out.add(f"{names}{comma} = {unpack}(buffer, p)", f"p += {size}")
+
+    # ---- sizes
+
+    def size_bytes_min(self, field: FieldFacts) -> int:
+        """How many bytes one element of a list takes at the least."""
+        if field.struct is None:
+            return self.scalar_bytes_min(field.wire)
+        return self.struct_bytes_min(field.struct)
+
+    def scalar_bytes_min(self, kind: str) -> int:
+        if kind in wire.STRUCT_FORMATS:
+            return struct.calcsize(">" + wire.STRUCT_FORMATS[kind])
+        if self.flexible:
+            return 1
+        return 2 if kind == "string" else 4
+
+    def struct_bytes_min(self, kind: type[msgspec.Struct]) -> int:
+        total = 1 if self.flexible else 0
+        for field in struct_fields(kind, self.message):
+            if self.version not in field.versions or field.tag is not None:
+                continue
+            if field.is_list:
+                total += 1 if self.flexible else 4
+            elif field.struct is None:
+                total += self.scalar_bytes_min(field.wire)
+            else:
+                total += 1 if self.version in field.nullable else self.struct_bytes_min(field.struct)
+        return total
