@@ -1,0 +1,235 @@
+"""The broker's settings as the code uses them: one frozen object per concern, parsed once.
+
+Kafka's names stay in ``config/``: nobody else looks a setting up by name. A dynamic change delivers a new
+``BrokerSettings``. The classes are frozen structs, not dataclasses, which cost 2 ms each at start-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from penstock.config.effective import Effective
+from penstock.config.listeners import Listener, parse_listeners
+from penstock.config.log import LogConfig
+from penstock.config.setting import ConfigError, Value
+from penstock.config.topics import log_defaults, topic_config
+
+__all__ = [
+    "BrokerSettings",
+    "FetchSettings",
+    "NetworkSettings",
+    "StorageSettings",
+    "TopicDefaults",
+    "build",
+    "settings_with_dynamic",
+    "topic_config",
+]
+
+SESSION_EVICTION_MIN_MS = 120_000
+"""A fetch session that was used within this time makes no room for a new one. Kafka has no setting for it either."""
+_NOBODY: Mapping[str, int] = MappingProxyType({})
+
+
+class NetworkSettings(msgspec.Struct, frozen=True):
+    listeners: tuple[Listener, ...]
+    request_bytes_max: int = 104_857_600  # socket.request.max.bytes: one frame
+    connections_max: int = 2_147_483_647
+    connections_per_ip_max: int = 2_147_483_647
+    connections_per_ip: Mapping[str, int] = _NOBODY  # exceptions, by address
+    idle_ms_max: int | None = 600_000  # connections.max.idle.ms; None: never closed for idleness
+    send_buffer_bytes: int | None = 102_400  # None: the system's choice
+    receive_buffer_bytes: int | None = 102_400
+    backlog: int = 50
+    request_memory_bytes_max: int = 268_435_456  # partly received requests, over all connections
+    response_memory_bytes_max: int = 536_870_912  # answers that slow clients have not read, over all connections
+    inflight_max: int = 128  # requests of one connection that are not answered yet; then reading pauses
+
+
+class FetchSettings(msgspec.Struct, frozen=True):
+    bytes_max: int = 57_671_680  # fetch.max.bytes: one response
+    sessions_max: int = 1_000
+    session_eviction_min_ms: int = SESSION_EVICTION_MIN_MS
+
+
+class TopicDefaults(msgspec.Struct, frozen=True):
+    """How topics come and go; what their logs obey is in ``BrokerSettings.log``."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+    auto_create: bool = True
+    deletion: bool = True  # delete.topic.enable
+    described_partitions_max: int = 2_000  # max.request.partition.size.limit: one DescribeTopicPartitions answer
+
+
+class StorageSettings(msgspec.Struct, frozen=True):
+    data_dir: str = "penstock-data"
+    flush: str = "ack"  # penstock.flush: ack, interval or os
+    flush_check_interval_ms: int = 9_223_372_036_854_775_807  # how often flush.ms is looked at
+    recovery_point_interval_ms: int = 60_000
+    log_start_checkpoint_interval_ms: int = 60_000
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    retention_check_interval_ms: int = 300_000
+    first_task_delay_ms: int = 30_000  # retention and checkpoints start this long after the broker
+    recovery_threads: int = 2
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_check_interval_ms: int = 600_000
+
+
+class BrokerSettings(msgspec.Struct, frozen=True):
+    broker_id: int
+    network: NetworkSettings
+    fetch: FetchSettings
+    topics: TopicDefaults
+    storage: StorageSettings
+    log: LogConfig
+    rack: str | None
+    effective: Effective
+    """Where the values come from: what DescribeConfigs and ``penstock config`` show."""
+
+
+def settings_with_dynamic(
+    effective: Effective, default_configs: Mapping[str, str], broker_configs: Mapping[str, str]
+) -> BrokerSettings:
+    """The settings under these dynamic changes. Pure. Raises ``ConfigError`` when a stored value cannot be used."""
+    return effective.with_dynamic(default_configs, broker_configs).settings
+
+
+def build(effective: Effective) -> BrokerSettings:
+    """Parse everything, and check what one setting demands of another. Raises ``ConfigError``."""
+    read = _Reader(effective)
+    _check_times(effective)
+    return BrokerSettings(
+        broker_id=read.number("node.id"),
+        network=_network(read),
+        fetch=FetchSettings(
+            bytes_max=read.number("fetch.max.bytes"),
+            sessions_max=read.number("max.incremental.fetch.session.cache.slots"),
+        ),
+        topics=TopicDefaults(
+            partitions=read.number("num.partitions"),
+            replication_factor=read.number("default.replication.factor"),
+            auto_create=read.flag("auto.create.topics.enable"),
+            deletion=read.flag("delete.topic.enable"),
+            described_partitions_max=read.number("max.request.partition.size.limit"),
+        ),
+        storage=_storage(read),
+        log=log_defaults(effective),
+        rack=read.text("broker.rack") or None,
+        effective=effective,
+    )
+
+
+def _network(read: _Reader) -> NetworkSettings:
+    advertised = read.value("advertised.listeners")
+    request_bytes_max = read.number("socket.request.max.bytes")
+    memory_setting = "queued.max.request.bytes"  # Kafka's name for the bound; ours has a default
+    if read.number(memory_setting) <= 0:
+        memory_setting = "penstock.request.memory.bytes"
+    if read.number(memory_setting) < request_bytes_max:
+        raise ConfigError(
+            f"{memory_setting} ({read.number(memory_setting)}) must be at least socket.request.max.bytes "
+            f"({request_bytes_max}), or no request of that size could ever be received"
+        )
+    overrides = _per_ip(read.text("max.connections.per.ip.overrides"))
+    if read.number("max.connections.per.ip") == 0 and not overrides:
+        raise ConfigError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is set")
+    return NetworkSettings(
+        listeners=parse_listeners(
+            read.words("listeners"),
+            advertised if isinstance(advertised, tuple) else None,
+            read.text("listener.security.protocol.map"),
+            controller_names=[name.upper() for name in read.words("controller.listener.names")],
+            hostname=read.effective.hostname,
+        ),
+        request_bytes_max=request_bytes_max,
+        connections_max=read.number("max.connections"),
+        connections_per_ip_max=read.number("max.connections.per.ip"),
+        connections_per_ip=overrides,
+        idle_ms_max=_unless_negative(read.number("connections.max.idle.ms")),
+        send_buffer_bytes=_unless_negative(read.number("socket.send.buffer.bytes")),
+        receive_buffer_bytes=_unless_negative(read.number("socket.receive.buffer.bytes")),
+        backlog=read.number("socket.listen.backlog.size"),
+        request_memory_bytes_max=read.number(memory_setting),
+        response_memory_bytes_max=read.number("penstock.response.memory.bytes"),
+        inflight_max=read.number("penstock.connection.inflight.max"),
+    )
+
+
+def _storage(read: _Reader) -> StorageSettings:
+    folders = read.words("log.dirs")
+    if len(folders) != 1:
+        raise ConfigError(f"log.dirs must name one folder, not {len(folders)}: {', '.join(folders) or 'none'}")
+    return StorageSettings(
+        data_dir=folders[0],
+        flush=read.text("penstock.flush"),
+        flush_check_interval_ms=read.exactly("log.flush.scheduler.interval.ms"),
+        recovery_point_interval_ms=read.number("log.flush.offset.checkpoint.interval.ms"),
+        log_start_checkpoint_interval_ms=read.number("log.flush.start.offset.checkpoint.interval.ms"),
+        high_watermark_checkpoint_interval_ms=read.number("replica.high.watermark.checkpoint.interval.ms"),
+        retention_check_interval_ms=read.number("log.retention.check.interval.ms"),
+        first_task_delay_ms=read.number("log.initial.task.delay.ms"),
+        recovery_threads=read.number("num.recovery.threads.per.data.dir"),
+        producer_id_expiration_ms=read.number("producer.id.expiration.ms"),
+        producer_id_check_interval_ms=read.number("producer.id.expiration.check.interval.ms"),
+    )
+
+
+def _check_times(effective: Effective) -> None:
+    """Kafka checks these on the sum of their names, so no single setting can."""
+    for topic_name, broker_name, least in (
+        ("segment.ms", "log.roll.ms", 1),
+        ("segment.jitter.ms", "log.roll.jitter.ms", 0),
+    ):
+        value = effective.topic_value(topic_name)
+        if isinstance(value, int) and value < least:
+            raise ConfigError(f"{broker_name} must be greater than or equal to {least}")
+    if effective.topic_value("retention.ms") == 0:
+        raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
+
+
+def _per_ip(text: str) -> Mapping[str, int]:
+    found: dict[str, int] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        host, colon, count = pair.rpartition(":")
+        if not colon or not host or not (count.isascii() and count.isdigit()):
+            raise ConfigError(f"max.connections.per.ip.overrides: '{pair}' should be HOST:COUNT")
+        found[host.strip()] = int(count)
+    return MappingProxyType(found)
+
+
+def _unless_negative(value: int) -> int | None:
+    return None if value < 0 else value
+
+
+class _Reader:
+    """Values by their Kafka names, with the type that the setting promises."""
+
+    def __init__(self, effective: Effective) -> None:
+        self.effective = effective
+
+    def value(self, name: str) -> Value:
+        return self.effective.value(name)
+
+    def number(self, name: str) -> int:
+        value = self.value(name)
+        assert isinstance(value, int), name
+        return value
+
+    def exactly(self, name: str) -> int:
+        """The number under this name, whatever its stronger names say."""
+        text, _ = self.effective.text(name)
+        return int(text or 0)
+
+    def flag(self, name: str) -> bool:
+        return self.value(name) is True
+
+    def text(self, name: str) -> str:
+        value = self.value(name)
+        return value if isinstance(value, str) else ""
+
+    def words(self, name: str) -> tuple[str, ...]:
+        value = self.value(name)
+        return value if isinstance(value, tuple) else ()

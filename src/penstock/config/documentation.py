@@ -1,0 +1,214 @@
+"""One sentence on each setting, for DescribeConfigs and the settings page. Loaded only when somebody asks."""
+
+from __future__ import annotations
+
+from penstock.config.settings import listener_base
+from penstock.config.topic_settings import BROKER_NAMES
+
+_TOPIC = {
+    "cleanup.policy": "What happens to old records: delete removes segments past the retention, compact keeps the last "
+    "record of each key, both may be given; an empty list keeps everything.",
+    "compression.gzip.level": "The gzip level used when compression.type is gzip; -1 is gzip's own default.",
+    "compression.lz4.level": "The lz4 level used when compression.type is lz4.",
+    "compression.type": "The codec that batches are stored with: producer keeps what the producer chose, "
+    "uncompressed none.",
+    "compression.zstd.level": "The zstd level used when compression.type is zstd.",
+    "delete.retention.ms": "How long compaction keeps the tombstones of deleted keys, in milliseconds.",
+    "file.delete.delay.ms": "How long a deleted segment stays on disk under another name, in milliseconds.",
+    "flush.messages": "Force a flush to disk after this many records; penstock.flush decides what an answer waits for.",
+    "flush.ms": "Force a flush to disk when a record has waited this many milliseconds.",
+    "follower.replication.throttled.replicas": "Replicas (partition:broker, or *) whose catching up is throttled on "
+    "the follower.",
+    "index.interval.bytes": "How many bytes of log lie between two entries of the offset index.",
+    "internal.segment.bytes": "The size of a segment, free of the lower bound of segment.bytes; for tests.",
+    "leader.replication.throttled.replicas": "Replicas (partition:broker, or *) whose catching up is throttled on "
+    "the leader.",
+    "local.retention.bytes": "Tiered storage: bytes kept locally; -2 follows retention.bytes.",
+    "local.retention.ms": "Tiered storage: time kept locally; -2 follows retention.ms.",
+    "max.compaction.lag.ms": "The longest time that a record may stay uncompacted, in milliseconds.",
+    "max.message.bytes": "The largest record batch that is accepted, as it comes, compressed.",
+    "message.timestamp.after.max.ms": "How far ahead of the broker's clock a record's timestamp may be, in "
+    "milliseconds.",
+    "message.timestamp.before.max.ms": "How far behind the broker's clock a record's timestamp may be, in "
+    "milliseconds.",
+    "message.timestamp.type": "Whose clock stamps a record: CreateTime the producer's, LogAppendTime the broker's.",
+    "min.cleanable.dirty.ratio": "The part of a log that must be uncompacted before compaction looks at it.",
+    "min.compaction.lag.ms": "The shortest time that a record stays uncompacted, in milliseconds.",
+    "min.insync.replicas": "With acks=all, a produce needs this many in-sync replicas, or as many as the topic has "
+    "if fewer.",
+    "penstock.validate.records": "Look at every record of every produced batch, as Kafka does, and not only where a "
+    "promise "
+    "depends on it: refuses records that are garbage inside a batch with a right checksum.",
+    "preallocate": "Reserve a new segment's whole size on disk.",
+    "remote.log.copy.disable": "Tiered storage: stop copying segments away.",
+    "remote.log.delete.on.disable": "Tiered storage: delete the copies when it is turned off.",
+    "remote.storage.enable": "Tiered storage; not available, so only false is accepted.",
+    "retention.bytes": "Delete the oldest segments when a partition is larger than this; -1 means no limit.",
+    "retention.ms": "Delete segments whose records are all older than this many milliseconds; -1 means never.",
+    "segment.bytes": "The size at which a new segment is begun.",
+    "segment.index.bytes": "The largest size of a segment's index; a full one begins a new segment.",
+    "segment.jitter.ms": "The most by which a segment's age limit is shortened by chance, so that not all roll at "
+    "once.",
+    "segment.ms": "The age at which a new segment is begun even if this one is not full, in milliseconds.",
+    "unclean.leader.election.enable": "Whether a replica that is not in sync may become leader, which loses records.",
+}
+
+_BROKER = {
+    "advertised.listeners": "The addresses that clients are told to connect to, by listener name; those of "
+    "listeners if unset.",
+    "auto.create.topics.enable": "Create a topic when a client asks for its metadata and it does not exist.",
+    "broker.id": "The older name of node.id.",
+    "broker.rack": "Where this broker stands; told to clients, and used to spread replicas.",
+    "connections.max.idle.ms": "Close a connection that has been silent this long, in milliseconds; negative means "
+    "never.",
+    "controller.listener.names": "Listeners of this list are Kafka's controller's and are not opened here.",
+    "default.replication.factor": "The replication factor of topics that are created without one.",
+    "delete.topic.enable": "Whether topics can be deleted.",
+    "fetch.max.bytes": "The most that one fetch response holds, whatever the client asks for.",
+    "listener.security.protocol.map": "The security protocol of each listener name; only PLAINTEXT is served.",
+    "listeners": "Where to listen: NAME://HOST:PORT, separated by commas; port 0 picks a free one.",
+    "log.dir": "The data folder, when log.dirs is not set.",
+    "log.dirs": "The data folder; one only.",
+    "log.flush.offset.checkpoint.interval.ms": "How often the recovery points are written, in milliseconds.",
+    "log.flush.scheduler.interval.ms": "How often logs are looked at for a flush that log.flush.interval.ms demands.",
+    "log.flush.start.offset.checkpoint.interval.ms": "How often the log start offsets are written, in milliseconds.",
+    "log.initial.task.delay.ms": "How long after the start retention and checkpoints begin, in milliseconds.",
+    "log.retention.check.interval.ms": "How often retention looks for segments to delete, in milliseconds.",
+    "log.retention.hours": "The default of retention.ms in hours; log.retention.minutes and log.retention.ms are "
+    "stronger.",
+    "log.retention.minutes": "The default of retention.ms in minutes; log.retention.ms is stronger.",
+    "log.roll.hours": "The default of segment.ms in hours; log.roll.ms is stronger.",
+    "log.roll.jitter.hours": "The default of segment.jitter.ms in hours; log.roll.jitter.ms is stronger.",
+    "max.connections": "The most connections at a time.",
+    "max.connections.per.ip": "The most connections at a time from one address.",
+    "max.connections.per.ip.overrides": "Other limits for some addresses: HOST:COUNT, separated by commas.",
+    "max.incremental.fetch.session.cache.slots": "The most fetch sessions that are kept; 0 turns them off.",
+    "max.request.partition.size.limit": "The most partitions in one DescribeTopicPartitions response.",
+    "node.id": "This broker's number, different from every other's in the cluster.",
+    "num.partitions": "The number of partitions of topics that are created without one.",
+    "num.recovery.threads.per.data.dir": "Threads that check logs at the start and close them at the end.",
+    "penstock.connection.inflight.max": "Requests of one connection that wait for their answer; beyond it reading "
+    "pauses.",
+    "penstock.flush": "When a record counts as stored: ack, when it is on the disk (fsync); interval and os, when "
+    "the system "
+    "has it, with flushes as log.flush.* says or as the system likes.",
+    "penstock.request.memory.bytes": "Bytes of requests that are partly received, over all connections; beyond it, "
+    "reading "
+    "pauses. queued.max.request.bytes is stronger.",
+    "penstock.response.memory.bytes": "Bytes of responses that slow clients have not read, over all connections; "
+    "beyond it "
+    "fetches get no more than they must.",
+    "penstock.validate.records": "The default of the topic setting penstock.validate.records.",
+    "producer.id.expiration.check.interval.ms": "How often expired producer ids are looked for, in milliseconds.",
+    "producer.id.expiration.ms": "Forget the sequence numbers of a producer that has been silent this long, in "
+    "milliseconds.",
+    "queued.max.request.bytes": "Bytes of requests that are partly received; -1 leaves it to "
+    "penstock.request.memory.bytes.",
+    "replica.high.watermark.checkpoint.interval.ms": "How often the high watermarks are written, in milliseconds.",
+    "socket.listen.backlog.size": "Connections that the system holds until they are accepted.",
+    "socket.receive.buffer.bytes": "The receive buffer of a socket; -1 leaves it to the system.",
+    "socket.request.max.bytes": "The largest request that is accepted.",
+    "socket.send.buffer.bytes": "The send buffer of a socket; -1 leaves it to the system.",
+}
+
+# Settings without effect are told by what they are about; the longest beginning counts.
+_AREAS = {
+    "": "a part of Kafka that is not here",
+    "add.partitions.to.txn.": "transactions",
+    "alter.": "replicas moving between folders, or policies for changes",
+    "authorizer.": "authorisation",
+    "auto.leader.": "moving leaders back to their preferred brokers",
+    "background.": "Kafka's threads",
+    "broker.": "the broker's session with Kafka's controller",
+    "client.quota.": "quotas",
+    "config.providers": "values from outside the settings file",
+    "connection.failed.authentication.": "authentication",
+    "connections.max.reauth.": "authentication",
+    "controlled.": "handing leaders over before stopping",
+    "controller.": "Kafka's controller quorum",
+    "cordoned.": "folders that get no new replicas",
+    "create.topic.policy.": "a policy for new topics",
+    "delegation.token.": "delegation tokens",
+    "delete.records.purgatory.": "Kafka's waiting requests",
+    "fetch.purgatory.": "Kafka's waiting requests",
+    "follower.": "replication",
+    "group.": "consumer groups",
+    "group.share.": "share groups",
+    "group.streams.": "streams groups",
+    "inter.broker.": "traffic between brokers",
+    "internal.metadata.": "Kafka's metadata log",
+    "kafka.metrics.": "Kafka's metrics",
+    "leader.": "leaders and their balance",
+    "log.cleaner.": "compaction",
+    "log.local.": "tiered storage",
+    "metadata.": "Kafka's metadata log",
+    "metric": "Kafka's metrics",
+    "num.": "Kafka's threads",
+    "offset": "consumer offsets",
+    "principal.": "authentication",
+    "process.roles": "what a Kafka process is",
+    "producer.purgatory.": "Kafka's waiting requests",
+    "queued.max.requests": "Kafka's request queue",
+    "quota.": "quotas",
+    "remote.": "tiered storage",
+    "replica.": "replication",
+    "replication.quota.": "quotas of replication",
+    "request.timeout.ms": "requests to Kafka's controller",
+    "sasl.": "SASL",
+    "sasl.kerberos.": "Kerberos",
+    "sasl.oauthbearer.": "OAuth",
+    "security.": "security between brokers",
+    "share.": "share groups",
+    "socket.connection.setup.": "traffic between brokers",
+    "ssl.": "TLS",
+    "telemetry.": "client metrics",
+    "transaction": "transactions",
+    "unstable.": "unreleased parts of the protocol",
+}
+
+_GROUP = {
+    "assignment.interval.ms": "the least time between two assignments of the group",
+    "auto.offset.reset": "where the group starts to read: earliest, latest or by_duration:P...",
+    "delivery.count.limit": "how often a record is delivered before it is given up",
+    "heartbeat.interval.ms": "how often members report",
+    "initial.rebalance.delay.ms": "how long a new group waits for more members",
+    "isolation.level": "whether records of open and aborted transactions are delivered",
+    "num.standby.replicas": "standby copies of each task",
+    "partition.max.record.locks": "records of a partition that may be out for delivery",
+    "record.lock.duration.ms": "how long a record is out for delivery",
+    "renew.acknowledge.enable": "whether members may prolong a delivery",
+    "session.timeout.ms": "how long a member may be silent before it is removed",
+}
+
+_CLIENT_METRICS = {
+    "interval.ms": "How often clients push their metrics, in milliseconds.",
+    "match": "Which clients: name=pattern, separated by commas; none means all.",
+    "metrics": "Which metrics, by the beginning of their names; none means none.",
+}
+
+
+def documentation(kind: str, name: str) -> str | None:
+    """``kind``: topic, broker, group or client-metrics. None: nobody knows such a setting."""
+    if kind == "topic":
+        return _TOPIC.get(name)
+    if kind == "broker":
+        return _broker(listener_base(name))
+    if kind == "group":
+        family, _, what = name.partition(".")
+        return f"For {family} groups: {_GROUP[what]}." if what in _GROUP else None
+    return _CLIENT_METRICS.get(name)
+
+
+def _broker(name: str) -> str | None:
+    from penstock.config.settings import broker_setting
+
+    if name in _BROKER:
+        return _BROKER[name]
+    setting = broker_setting(name)
+    if setting is None:
+        return None
+    topic_name = next((topic for topic, names in BROKER_NAMES.items() if names[0].name == name), None)
+    if topic_name is not None:
+        return f"The default of the topic setting {topic_name}. {_TOPIC[topic_name]}"
+    area = max((start for start in _AREAS if name.startswith(start)), key=len)
+    return f"Of Kafka's, about {_AREAS[area]}: accepted without effect."
