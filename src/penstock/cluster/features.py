@@ -1,0 +1,14 @@
+"""Features: what this version of the program can do, and what a new cluster turns on.
+
+A feature is finalized, that is promised to clients, when its level stands in the metadata store. Clients choose
+protocols by it (transactions v2 only where ``transaction.version`` is 2), so nothing stands here before it works.
+"""
+
+from __future__ import annotations
+
+SUPPORTED: dict[str, tuple[int, int]] = {
+    "metadata.version": (7, 30),  # what Kafka 4.3 says of itself; tools show it, no client decides anything by it
+}
+"""Lowest and highest level that this program understands."""
+
+OF_A_NEW_CLUSTER: dict[str, int] = {"metadata.version": 30}

@@ -1,0 +1,124 @@
+"""Keeps the image up to date: lists the store once, then watches it.
+
+Promises   every revision is applied once, in order; subscribers hear of it synchronously, on the loop, before anyone
+           who waits for that revision goes on. A watch that fails is taken up again where the image stands; when the
+           store has forgotten that revision, or the watch went silent, the store is listed anew.
+A crash    costs nothing: the image is only a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from heapq import heappop, heappush
+
+from penstock.cluster.delta import Delta
+from penstock.cluster.image import MetadataImage
+from penstock.model import BrokerError, ErrorCode, InvariantBroken, invariant
+from penstock.ports import Changes, Clock, HistoryLost, MetadataStore, Tasks
+
+log = logging.getLogger(__name__)
+
+RETRY_FIRST_S = 0.05
+RETRY_MAX_S = 5.0
+# A watch normally delivers within milliseconds. When it does not, and somebody waits, listing beats doubting.
+SILENCE_MAX_S = 1.0
+
+Subscriber = Callable[[Delta], None]
+
+
+class ImageFollower:
+    def __init__(self, store: MetadataStore, image: MetadataImage, clock: Clock, tasks: Tasks) -> None:
+        self.image = image
+        self._store = store
+        self._clock = clock
+        self._tasks = tasks
+        self._subscribers: list[Subscriber] = []
+        self._waiters: list[tuple[int, int, asyncio.Future[bool]]] = []
+        self._waiter_number = 0
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Called with every later delta. A subscriber that raises stops the follower: a broker that can't follow its
+        metadata must not go on as if it did."""
+        self._subscribers.append(subscriber)
+
+    async def start(self) -> None:
+        """List the store into the image (raises what the store raises), then keep following it in a task."""
+        await self.refresh()
+        self._tasks.spawn("follow the metadata store", self._follow())
+
+    async def refresh(self) -> None:
+        """List the store now and bring the image to that revision."""
+        listing = await self._store.list("")
+        if listing.revision >= self.image.revision:  # else the watch has overtaken the listing
+            self._publish(self.image.load(listing))
+
+    async def wait_for(self, revision: int, *, timeout_s: float) -> None:
+        """Return when the image has ``revision``; REQUEST_TIMED_OUT when that takes longer than ``timeout_s``."""
+        deadline = self._clock.monotonic() + timeout_s
+        while self.image.revision < revision:
+            left_s = deadline - self._clock.monotonic()
+            if left_s <= 0:
+                raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, "The request timed out.")
+            if not await self._arrives(revision, min(left_s, SILENCE_MAX_S)) and left_s > SILENCE_MAX_S:
+                await self._refresh_or_log()
+
+    async def _arrives(self, revision: int, timeout_s: float) -> bool:
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiter_number += 1
+        heappush(self._waiters, (revision, self._waiter_number, future))
+        timer = self._clock.call_later(timeout_s, lambda: _resolve(future, arrived=False))
+        try:
+            return await future
+        finally:
+            timer.cancel()
+
+    async def _follow(self) -> None:
+        pause_s = RETRY_FIRST_S
+        while True:
+            started_at = self.image.revision
+            try:
+                await self._watch()
+                return  # the store was closed
+            except HistoryLost:
+                log.info("the metadata store has forgotten revision %d; listing it", self.image.revision)
+                await self._refresh_or_log()
+            except InvariantBroken:
+                raise
+            except Exception as error:
+                log.warning("the watch of the metadata store failed (%r); taking it up again", error)
+            pause_s = RETRY_FIRST_S if self.image.revision > started_at else min(pause_s * 2, RETRY_MAX_S)
+            await self._clock.sleep(pause_s)
+
+    async def _refresh_or_log(self) -> None:
+        try:
+            await self.refresh()
+        except InvariantBroken:
+            raise
+        except Exception as error:
+            log.warning("listing the metadata store failed (%r); trying again", error)
+
+    async def _watch(self) -> None:
+        async for changes in self._store.watch("", after_revision=self.image.revision):
+            self._take(changes)
+
+    def _take(self, changes: Changes) -> None:
+        if changes.revision <= self.image.revision:  # a listing was faster, or the store repeats itself
+            return
+        self._publish(self.image.apply(changes))
+
+    def _publish(self, delta: Delta) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber(delta)
+            except Exception as error:
+                raise InvariantBroken(f"a change of the metadata could not be taken: {error!r}") from error
+        invariant(delta.revision == self.image.revision, "the image moved while it was published")
+        while self._waiters and self._waiters[0][0] <= delta.revision:
+            _resolve(heappop(self._waiters)[2], arrived=True)
+
+
+def _resolve(future: asyncio.Future[bool], *, arrived: bool) -> None:
+    if not future.done():
+        future.set_result(arrived)

@@ -1,0 +1,54 @@
+"""Producer ids, handed out from blocks that are taken off the store before their first id is used.
+
+Promises   no id is handed out twice, by any broker, ever: a crash (or an unsure store) loses the rest of a block, which
+           costs nothing, for there are 2^63 ids.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.cluster import keys
+from penstock.cluster.rows import ProducerIdBlockRow, decode, encode
+from penstock.model import BrokerError, ErrorCode, OutcomeUnknown, StorageFailed
+from penstock.ports import Clock, Committed, Compare, MetadataStore, Put
+
+BLOCK_SIZE = 1_000
+ATTEMPTS_MAX = 16
+RETRY_S = 0.05
+
+
+class ProducerIds:
+    def __init__(self, store: MetadataStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._next = 0
+        self._end = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    async def take(self) -> int:
+        """The next id. COORDINATOR_NOT_AVAILABLE, which clients retry, when the store does not give a block."""
+        while self._next == self._end:
+            async with self._one_at_a_time:
+                if self._next == self._end:  # else somebody fetched the block while we waited for our turn
+                    self._next, self._end = await self._take_block()
+        producer_id = self._next
+        self._next += 1
+        return producer_id
+
+    async def _take_block(self) -> tuple[int, int]:
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                entry = await self._store.get(keys.PRODUCER_ID_BLOCK)
+                row = decode(entry.key, entry.value, ProducerIdBlockRow) if entry is not None else None
+                first = row.next if row is not None else 0
+                outcome = await self._store.transact(
+                    [Compare(keys.PRODUCER_ID_BLOCK, entry.mod_revision if entry is not None else 0)],
+                    [Put(keys.PRODUCER_ID_BLOCK, encode(ProducerIdBlockRow(first + BLOCK_SIZE)))],
+                )
+            except (OutcomeUnknown, StorageFailed):  # perhaps that block is ours, perhaps not: leave it
+                await self._clock.sleep(RETRY_S)
+                continue
+            if isinstance(outcome, Committed):
+                return first, first + BLOCK_SIZE
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The metadata store gave no block of producer ids.")
