@@ -52,9 +52,10 @@ class File(Protocol):
         """Append all of ``data`` at the end, into the page cache. On ``OSError`` a part may have been written: the
         caller must ``truncate`` back before it appends again."""
 
-    def read_nowait(self, position: int, size: int) -> bytes | None:
+    def read_nowait(self, position: int, size: int) -> Buffer | None:
         """Up to ``size`` bytes that are in memory already (shorter at the end of the file, or where memory ends);
-        ``None`` when the device would have to be waited for."""
+        ``None`` when the device would have to be waited for. The buffer is fresh and the caller's own (a bytearray
+        where a copy into bytes would cost as much as the read)."""
 
     def read(self, position: int, size: int) -> bytes:
         """Blocking. Shorter only at the end of the file."""
@@ -224,23 +225,30 @@ class HistoryLost(Exception):
     """The store no longer has the revision that a watch asked for: list again, then watch from there."""
 
 
+class LeaseLost(Exception):
+    """A write named a lease that has run out or never was; nothing was changed."""
+
+
 class MetadataStore(Protocol):
-    """A small linearizable map with revisions. A call that raises ``OutcomeUnknown`` may have taken effect."""
+    """A small linearizable map with revisions. A call that raises ``OutcomeUnknown`` may have taken effect; one that
+    raises ``StorageFailed`` has not. Revisions start at 0 (empty) and grow by one for each transaction that changes
+    something; compares alone, and deletions of what is not there, leave it as it is."""
 
     async def get(self, key: str) -> Entry | None: ...
 
     async def list(self, prefix: str) -> Listing:
         """All entries under ``prefix``, sorted by key, with the store's revision at that moment."""
 
-    async def transact(
-        self, compares: Sequence[Compare], writes: Iterable[Put | Delete]
-    ) -> Committed | Conflict:
-        """All writes or none, if every compare holds. One transaction gets one revision; a key may be written once."""
+    async def transact(self, compares: Sequence[Compare], writes: Iterable[Put | Delete]) -> Committed | Conflict:
+        """All writes or none, if every compare holds. One transaction gets one revision; a key may be written once.
+        Raises ``LeaseLost``; breaking a limit is our bug (``InvariantBroken``)."""
 
     def watch(self, prefix: str, *, after_revision: int) -> AsyncIterator[Changes]:
-        """Every change after that revision, in order, none left out; raises ``HistoryLost`` when it can't."""
+        """Every change after that revision, in order, none left out; raises ``HistoryLost`` when it can't. Ends when
+        the store is closed."""
 
-    async def grant_lease(self, ttl_ms: int) -> int: ...
+    async def grant_lease(self, ttl_ms: int) -> int:
+        """A lease that runs out unless ``keep_lease`` is called within each ``ttl_ms``; its keys are deleted then."""
 
     async def keep_lease(self, lease: int) -> bool:
         """False: it has run out, and its keys are gone."""

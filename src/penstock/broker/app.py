@@ -1,0 +1,192 @@
+"""The composition root: puts a broker together from its parts, starts it and stops it.
+
+The order of a start is part of the promises: the folder is locked before anything in it is read; the metadata store is read
+before the logs, which it names; every leader epoch is raised before a request is served; the listeners are bound early, so
+that a port in use is found out first, and serve last. A stop goes the other way and ends with the clean-shutdown marker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from penstock.broker.context import ListenerInfo
+from penstock.broker.dispatch import Dispatch
+from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.handlers import fetch, produce
+from penstock.broker.parked import ParkedProduces
+from penstock.broker.replicas import Replicas
+from penstock.broker.security.authorizer import AllowAll
+from penstock.broker.server import Server
+from penstock.broker.services import Broker
+from penstock.cluster.controller import Controller
+from penstock.cluster.delta import Delta
+from penstock.cluster.features import OF_A_NEW_CLUSTER
+from penstock.cluster.follower import ImageFollower
+from penstock.cluster.image import MetadataImage
+from penstock.cluster.rows import Endpoint
+from penstock.cluster.startup import join_cluster
+from penstock.cluster.topics import TopicDefaults
+from penstock.config.broker import BrokerSettings, settings_with_dynamic, topic_config
+from penstock.config.dynamic import check_topic
+from penstock.config.listeners import Listener
+from penstock.config.log import LogConfig
+from penstock.model import TopicId, TopicPartition
+from penstock.ports import Clock, FileSystem, MetadataStore, Network, Random, Tasks, Workers
+from penstock.storage.manager import LogManager, StorageConfig
+
+log = logging.getLogger("penstock.broker")
+
+
+class Ports(NamedTuple):
+    """The world that a broker runs in: the real one (``runtime/``) or a simulated one."""
+
+    clock: Clock
+    random: Random
+    fs: FileSystem
+    workers: Workers
+    tasks: Tasks
+    network: Network
+    open_store: Callable[[str], Awaitable[MetadataStore]]  # given the data folder
+
+
+class BrokerApp:
+    """One broker. ``start`` returns when it serves; ``stop`` when everything is on disk and closed."""
+
+    def __init__(self, settings: BrokerSettings, ports: Ports, *, on_fatal: Callable[[BaseException], None]) -> None:
+        self.settings = settings
+        self.addresses: list[tuple[str, int]] = []
+        self._ports = ports
+        self._image = MetadataImage()
+        self._logs = LogManager(
+            settings.storage.data_dir,
+            fs=ports.fs,
+            clock=ports.clock,
+            workers=ports.workers,
+            tasks=ports.tasks,
+            random=ports.random,
+            config=StorageConfig.of(settings.storage),
+            on_fatal=on_fatal,
+        )
+        self._replicas = Replicas(
+            broker_id=settings.broker_id,
+            rack=settings.rack,
+            image=self._image,
+            logs=self._logs,
+            commits=self._logs.commits,
+            tasks=ports.tasks,
+            follows_flush=settings.storage.flush == "ack",
+            config_of=self._config_of,
+        )
+
+    async def start(self) -> None:
+        settings, ports = self.settings, self._ports
+        await self._logs.lock()
+        self._store = await ports.open_store(settings.storage.data_dir)
+        follower = ImageFollower(self._store, self._image, ports.clock, ports.tasks)
+        controller = Controller(
+            broker_id=settings.broker_id,
+            store=self._store,
+            follower=follower,
+            clock=ports.clock,
+            random=ports.random,
+            tasks=ports.tasks,
+            defaults=TopicDefaults(settings.topics.partitions, settings.topics.replication_factor),
+            validate_topic_configs=lambda configs: check_topic(configs, self.settings.effective),
+        )
+        self._broker = Broker(
+            settings=settings,
+            clock=ports.clock,
+            random=ports.random,
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            logs=self._logs,
+            authorizer=AllowAll(),
+        )
+        self._server = self._make_server()
+        endpoints = [await self._listen(listener) for listener in settings.network.listeners]
+        await follower.start()
+        cluster_id = await join_cluster(
+            controller,
+            endpoints=endpoints,
+            rack=settings.rack,
+            cluster_id=self._logs.cluster_id,
+            features=OF_A_NEW_CLUSTER,
+        )
+        self._reconfigure()
+        await self._logs.open(self._known_partitions(), self._config_of, cluster_id, settings.broker_id)
+        self._replicas.load()
+        follower.subscribe(self._image_changed)
+        self._server.open()
+
+    async def stop(self) -> None:
+        await self._server.close()
+        await self._ports.tasks.cancel_all()
+        await self._logs.close()
+        await self._store.close()
+
+    # --- putting together
+
+    def _make_server(self) -> Server:
+        ports, settings, broker = self._ports, self.settings, self._broker
+        server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks))
+        produces = produce.ProduceHandler(
+            self._replicas, ParkedProduces(ports.clock), ports.clock, ports.tasks, ports.workers
+        )
+        sessions = FetchSessions(
+            ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
+        )
+        fetches = fetch.FetchHandler(
+            broker_id=settings.broker_id,
+            replicas=self._replicas,
+            sessions=sessions,
+            server=server,
+            clock=ports.clock,
+            tasks=ports.tasks,
+            bytes_max=lambda: broker.settings.fetch.bytes_max,
+        )
+        server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)
+        server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive)
+        return server
+
+    async def _listen(self, listener: Listener) -> Endpoint:
+        def info_for(port: int) -> ListenerInfo:
+            return ListenerInfo(
+                listener.name, listener.protocol, listener.advertised_host, listener.advertised_port or port
+            )
+
+        port = await self._server.listen(listener.host, listener.port, info_for)
+        self.addresses.append((listener.host, port))
+        info = info_for(port)
+        return Endpoint(listener.name, listener.protocol, info.advertised_host, info.advertised_port)
+
+    # --- following the metadata
+
+    def _known_partitions(self) -> dict[TopicPartition, TopicId]:
+        return {
+            TopicPartition(topic.name, index): topic.topic_id
+            for topic in self._image.topics.values()
+            for index, state in enumerate(topic.partitions)
+            if self.settings.broker_id in state.replicas
+        }
+
+    def _config_of(self, topic: str) -> LogConfig:
+        return topic_config(self._image.topic_configs(topic), self.settings)
+
+    def _image_changed(self, delta: Delta) -> None:
+        if None in delta.broker_configs or self.settings.broker_id in delta.broker_configs:
+            self._reconfigure()
+            self._replicas.reconfigure_all()
+        self._replicas.apply(delta)
+
+    def _reconfigure(self) -> None:
+        """Dynamic settings changed: everybody gets the new object."""
+        image = self._image
+        self.settings = settings_with_dynamic(
+            self.settings.effective, image.broker_configs(None), image.broker_configs(self.settings.broker_id)
+        )
+        self._broker.settings = self.settings
+        self._server.reconfigure(self.settings.network)
+        self._logs.reconfigure(StorageConfig.of(self.settings.storage))

@@ -1,0 +1,256 @@
+"""One client's connection: bytes in, frames to the dispatcher, responses out in order.
+
+The order rules. A request is served when the ones before it have *taken effect*, which is not when they were answered:
+a produce that waits for its flush and a long poll are overtaken by the connection's next request, whose response then
+waits its turn in ``slots``. Whatever has not taken effect yet (a topic being created, a segment being rolled before an
+append) *holds* the connection: the next frame stays unread until then.
+
+Back-pressure. Nothing is read while the connection is held, while its peer does not take its responses
+(``pause_writing``), while it has ``inflight_max`` slots open, or while the budget for partly received frames is used up.
+A peer that misbehaves so costs one receive buffer and the responses it has asked for, and nobody else notices.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from penstock.broker.context import ANONYMOUS, ListenerInfo, Principal
+from penstock.broker.slots import Slot
+from penstock.ports import Buffer
+from penstock.protocol.errors import ProtocolError
+from penstock.protocol.frame import FrameReader, InvalidFrameSize
+
+if TYPE_CHECKING:
+    from penstock.broker.handlers.produce import Prepared
+    from penstock.broker.handlers.produce_wire import ProducePrefix
+    from penstock.broker.server import Server
+
+# Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.
+WRITE_BUFFER_BYTES_MAX = 262_144
+# Responses collected while one chunk is served are handed over in one write, at the latest at this size.
+COLLECTED_BYTES_MAX = 1_048_576
+
+
+class Connection(asyncio.BufferedProtocol):
+    __slots__ = (
+        "_collected",
+        "_collected_bytes",
+        "_held",
+        "_reader",
+        "_reading_paused",
+        "_serving",
+        "_slots",
+        "_starved",
+        "_transport",
+        "_write_paused",
+        "active_tick",
+        "closed",
+        "held_response_bytes",
+        "listener",
+        "peer_host",
+        "prepared_produce",
+        "principal",
+        "produce_prefix",
+        "server",
+    )
+
+    def __init__(self, server: Server, listener: ListenerInfo) -> None:
+        self.server = server
+        self.listener = listener
+        self.principal: Principal = ANONYMOUS
+        self.peer_host = ""
+        self.closed = False
+        self.active_tick = server.tick
+        self.held_response_bytes = 0
+        self.produce_prefix: ProducePrefix | None = None
+        self.prepared_produce: Prepared | None = None
+        self._reader = FrameReader(server.receive_buffer, server.frame_pool, server.frame_bytes_max)
+        self._slots: deque[Slot] = deque()
+        self._collected: list[Buffer] = []
+        self._collected_bytes = 0
+        self._serving = False
+        self._held = 0 if server.is_open else 1
+        self._starved = False
+        self._write_paused = False
+        self._reading_paused = False
+
+    # --- called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
+        peer = transport.get_extra_info("peername")
+        self.peer_host = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.server.connection_opened(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self.closed:
+            return
+        self.closed = True
+        self._reader.release()
+        slots, self._slots = self._slots, deque()
+        for slot in slots:
+            if slot.on_abandoned is not None:
+                slot.on_abandoned()
+        self._collected.clear()
+        self.server.connection_closed(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.received(nbytes)
+        self.active_tick = self.server.tick
+        self._serve()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+        self.held_response_bytes = self._transport.get_write_buffer_size()
+        self.server.held_response_bytes += self.held_response_bytes
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self.server.held_response_bytes -= self.held_response_bytes
+        self.held_response_bytes = 0
+        self._resume()
+
+    # --- called by the dispatcher and the handlers
+
+    def respond(self, *parts: Buffer) -> None:
+        """Answer the current request now (in its order)."""
+        if self._slots:
+            slot = Slot(self)
+            slot.parts = parts
+            self._slots.append(slot)
+        else:
+            self._collect(parts)
+
+    def park(self) -> Slot:
+        """Answer the current request later; the next one may be served meanwhile."""
+        slot = Slot(self)
+        self._slots.append(slot)
+        return slot
+
+    def hold(self) -> None:
+        """Serve no further request until ``unhold``: the current one has not taken effect yet."""
+        self._held += 1
+
+    def unhold(self) -> None:
+        self._held -= 1
+        if not self._held:
+            self._resume()
+
+    def serve_again_later(self) -> None:
+        """The current request must wait before it takes effect: put it back; the caller holds the connection."""
+        self._reader.unread_frame()
+
+    def close(self) -> None:
+        """Drop the connection without an answer: the protocol's way to refuse what it can't parse."""
+        if not self.closed:
+            self._held += 1
+            self._flush()
+            self._transport.close()
+
+    def abort(self) -> None:
+        if not self.closed:
+            self._held += 1
+            self._transport.abort()
+
+    def slot_completed(self, slot: Slot) -> None:
+        if self.closed or not self._slots or self._slots[0] is not slot:
+            return
+        slots = self._slots
+        while slots and (parts := slots[0].parts) is not None:
+            slots.popleft()
+            self._collect(parts)
+        if not self._serving:
+            self.server.flush_soon(self)
+
+    def flush_now(self) -> None:
+        """End of a burst of completions: one write, and on with what was waiting for a free slot."""
+        if not self.closed:
+            self._flush()
+            if self._reading_paused:
+                self._resume()
+
+    @property
+    def is_busy(self) -> bool:
+        """A request of this connection is being served; it is not idle however long that takes."""
+        return bool(self._slots) or self._held > 0
+
+    @property
+    def has_partial_frame(self) -> bool:
+        return self._reader.has_partial_frame
+
+    # --- inside
+
+    def _serve(self) -> None:
+        reader = self._reader
+        serve = self.server.serve_frame
+        inflight_max = self.server.inflight_max
+        self._serving = True
+        try:
+            while not self._held and not self._write_paused and len(self._slots) < inflight_max and reader.next_frame():
+                serve(self, reader.buffer, reader.view, reader.start, reader.end)
+                if self._collected_bytes > COLLECTED_BYTES_MAX:
+                    self._flush()
+        except InvalidFrameSize as refused:
+            self.server.refuse_frame(self, refused)
+        except ProtocolError as malformed:
+            self.server.refuse_request(self, malformed)
+        except Exception:
+            self.server.report_bug(self)
+        finally:
+            self._serving = False
+        if self.closed:
+            return
+        self._flush()
+        self._starved = not reader.keep()
+        if self._starved:
+            self.server.frame_pool.when_free(self._memory_is_free)
+        self._pause_or_resume_reading()
+
+    def _resume(self) -> None:
+        if not self.closed and not self._serving and not self._starved:
+            self._serve()
+
+    def _memory_is_free(self) -> None:
+        if self._starved and not self.closed:
+            self._starved = False
+            self.server.call_soon(self._resume)
+
+    def _pause_or_resume_reading(self) -> None:
+        must_pause = bool(
+            self._held or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
+        )
+        if must_pause != self._reading_paused and not self._transport.is_closing():
+            self._reading_paused = must_pause
+            if must_pause:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _collect(self, parts: Sequence[Buffer]) -> None:
+        self._collected.extend(parts)
+        for part in parts:
+            self._collected_bytes += len(part)
+
+    def _flush(self) -> None:
+        if not self._collected:
+            return
+        collected, self._collected = self._collected, []
+        size_bytes, self._collected_bytes = self._collected_bytes, 0
+        if self._transport.is_closing():
+            return
+        if len(collected) == 1:
+            self._transport.write(collected[0])
+        elif size_bytes < 65_536:
+            self._transport.write(b"".join(collected))
+        else:
+            self._transport.writelines(collected)

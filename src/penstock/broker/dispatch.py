@@ -1,0 +1,113 @@
+"""From a frame to its handler, for every API without a hot path of its own.
+
+The table says which API is served by which file; a handler (and its messages) is imported when it is first called, so
+that the start pays for nothing. A request that is not understood closes the connection without an answer, as Kafka does:
+the one exception is an ApiVersions request of an unknown version, which is answered so that the client can step down.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from importlib import import_module
+from typing import Any
+
+from penstock.broker.connection import Connection
+from penstock.broker.context import Context
+from penstock.broker.services import Broker
+from penstock.broker.slots import Slot
+from penstock.ports import Tasks
+from penstock.protocol.apis import API_VERSIONS_KEY, APIS, request_decoder, response_encoder
+from penstock.protocol.errors import MalformedMessage
+from penstock.protocol.header import RequestHeader, decode_request_header, encode_response_header
+
+log = logging.getLogger("penstock.dispatch")
+
+HANDLERS: dict[int, str] = {
+    0: "produce",
+    1: "fetch",
+    2: "list_offsets",
+    3: "metadata",
+    10: "find_coordinator",
+    17: "sasl_handshake",
+    18: "api_versions",
+    19: "create_topics",
+    20: "delete_topics",
+    21: "delete_records",
+    22: "init_producer_id",
+    23: "offset_for_leader_epoch",
+    32: "describe_configs",
+    33: "alter_configs",
+    35: "describe_log_dirs",
+    37: "create_partitions",
+    44: "incremental_alter_configs",
+    60: "describe_cluster",
+    74: "list_config_resources",
+    75: "describe_topic_partitions",
+}
+
+Handle = Callable[[Context, Any], Awaitable[Any]]
+
+
+def handler_module(key: int) -> Any:
+    return import_module(f"penstock.broker.handlers.{HANDLERS[key]}")
+
+
+def advertised_versions() -> list[tuple[int, int, int]]:
+    """(key, lowest, highest) of everything served, as ApiVersions lists it."""
+    return [(key, APIS[key].min_version, APIS[key].max_version) for key in sorted(HANDLERS)]
+
+
+class Dispatch:
+    def __init__(self, broker: Broker, tasks: Tasks) -> None:
+        self._broker = broker
+        self._tasks = tasks
+        self._handles: dict[int, Handle] = {}
+
+    def serve(self, connection: Connection, buffer: bytearray, start: int, end: int) -> None:
+        frame = bytes(memoryview(buffer)[start:end])
+        header, position = decode_request_header(frame)
+        key, version = header.api_key, header.api_version
+        info = APIS.get(key) if key in HANDLERS else None
+        if info is None:
+            raise MalformedMessage(f"API key {key} is not served")
+        if not info.min_version <= version <= info.max_version or key == 0:
+            if key != API_VERSIONS_KEY:
+                raise MalformedMessage(f"{info.name} version {version} is not served")
+            connection.respond(*_framed(0, header, handler_module(key).unsupported_version_response()))
+            return
+        request, _ = request_decoder(key, version)(frame, position)
+        context = Context(
+            self._broker, connection.listener, version, header.client_id, connection.principal, connection.peer_host
+        )
+        slot = connection.park()
+        connection.hold()
+        self._tasks.spawn(info.name, self._run(connection, slot, context, header, request))
+
+    async def _run(
+        self, connection: Connection, slot: Slot, context: Context, header: RequestHeader, request: Any
+    ) -> None:
+        try:
+            response = await self._handle(header.api_key)(context, request)
+            slot.complete(_framed(header.api_version, header, response))
+        except Exception:
+            # A handler turns what it knows into codes of its own; whatever arrives here is a bug, and there is no
+            # general error response in the protocol.
+            log.exception(
+                "%s from %s met a bug; its connection is closed", APIS[header.api_key].name, connection.peer_host
+            )
+            connection.close()
+        finally:
+            connection.unhold()
+
+    def _handle(self, key: int) -> Handle:
+        handle = self._handles.get(key)
+        if handle is None:
+            handle = self._handles[key] = handler_module(key).handle
+        return handle
+
+
+def _framed(version: int, header: RequestHeader, response: Any) -> tuple[bytes, bytes]:
+    body = response_encoder(header.api_key, version)(response)
+    head = encode_response_header(header.api_key, version, header.correlation_id)
+    return (len(head) + len(body)).to_bytes(4, "big") + head, body

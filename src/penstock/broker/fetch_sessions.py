@@ -1,0 +1,159 @@
+"""Incremental fetch sessions (KIP-227): a consumer names its partitions once, then sends and gets only what changed.
+
+A session remembers, for each partition, what the client asked and what it was last told. Its partitions have an order: one
+that returned data goes to the end, so that a full response never starves the rest. The cache has a limited number of
+slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one; otherwise the newcomer
+is served without a session. A crash forgets all sessions; clients are told 70 and start again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from penstock.model import ErrorCode
+from penstock.ports import Random
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EPOCH_MAX = 0x7FFFFFFF
+
+Key = tuple[str | bytes, int]
+"""A topic's name, or from v13 on its id, and the partition's index."""
+
+
+class FetchPartition:
+    """What a client wants of one partition, and what it was last told about it."""
+
+    __slots__ = (
+        "fetch_offset",
+        "key",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "max_bytes",
+        "told_high_watermark",
+        "told_log_start",
+    )
+
+    def __init__(self, key: Key, fetch_offset: int, max_bytes: int, leader_epoch: int, last_fetched_epoch: int) -> None:
+        self.key = key
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.leader_epoch = leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.told_high_watermark = -1
+        self.told_log_start = -1
+
+    def update(self, asked: FetchPartition) -> None:
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.max_bytes
+        self.leader_epoch = asked.leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+
+class Outcome(Protocol):
+    """What sessions need to know of a partition's result."""
+
+    wanted: FetchPartition
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+
+    @property
+    def has_news(self) -> bool:
+        """Records, or a diverging epoch, or an error: to be sent whatever the client was told before."""
+
+
+AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
+
+
+class FetchSession:
+    __slots__ = ("by_topic_id", "created_s", "epoch", "id", "partitions", "used_s")
+
+    def __init__(self, id: int, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> None:
+        self.id = id
+        self.by_topic_id = by_topic_id
+        self.partitions = partitions
+        self.epoch = 1
+        self.created_s = self.used_s = now_s
+
+    def bump_epoch(self) -> None:
+        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+
+    def select(self, outcomes: Iterable[AnyOutcome]) -> list[AnyOutcome]:
+        """The outcomes that the client has not been told yet; remembers what it is told now."""
+        news = []
+        for outcome in outcomes:
+            wanted = outcome.wanted
+            tells = (
+                outcome.has_news
+                or outcome.high_watermark != wanted.told_high_watermark
+                or outcome.log_start_offset != wanted.told_log_start
+            )
+            if not tells:
+                continue
+            news.append(outcome)
+            self.remember(outcome)
+            if outcome.has_news and not outcome.error_code and self.partitions.get(wanted.key) is wanted:
+                del self.partitions[wanted.key]
+                self.partitions[wanted.key] = wanted
+        return news
+
+    def remember(self, outcome: Outcome) -> None:
+        wanted = outcome.wanted
+        # An error must be sent again as long as it lasts, and its end too: what was told counts as nothing.
+        wanted.told_high_watermark = -1 if outcome.error_code else outcome.high_watermark
+        wanted.told_log_start = outcome.log_start_offset
+
+
+class FetchSessions:
+    def __init__(self, random: Random, *, slots: int, eviction_ms: int) -> None:
+        self._random = random
+        self._slots = slots
+        self._eviction_s = eviction_ms / 1000
+        self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def find(self, session_id: int, epoch: int, *, by_topic_id: bool, now_s: float) -> FetchSession | ErrorCode:
+        """The session of an incremental request."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.by_topic_id != by_topic_id:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        session.used_s = now_s
+        del self._sessions[session_id]
+        self._sessions[session_id] = session
+        return session
+
+    def open(self, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> FetchSession | None:
+        """A new session for a full request, or None when there is no slot for it."""
+        if not partitions or not self._make_place(len(partitions), now_s):
+            return None
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._random.random_int(EPOCH_MAX)
+        session = FetchSession(session_id, partitions, by_topic_id=by_topic_id, now_s=now_s)
+        self._sessions[session_id] = session
+        return session
+
+    def drop(self, session_id: int) -> None:
+        self._sessions.pop(session_id, None)
+
+    def _make_place(self, size: int, now_s: float) -> bool:
+        if len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        victim = next(iter(self._sessions.values()))
+        if now_s - victim.used_s <= self._eviction_s:
+            victim = min(self._sessions.values(), key=lambda session: len(session.partitions))
+            if len(victim.partitions) >= size or now_s - victim.created_s <= self._eviction_s:
+                return False
+        del self._sessions[victim.id]
+        return True

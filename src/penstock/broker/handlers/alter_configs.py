@@ -1,0 +1,43 @@
+"""AlterConfigs: v0-v2.
+
+Behaviour   Replaces all settings of a resource: what is not named goes back to its default. Loggers cannot be changed
+            this way. One resource's failure is its own. A resource that is named twice is refused (to such a request
+            Kafka 4.3 sends no answer at all).
+Versions    v2 flexible.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.config_resources import Resource, alter, check_entries, refuse_twice
+from penstock.broker.context import Context
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+
+API = Api(key=33, versions=range(3), name="AlterConfigs")
+
+Result = AlterConfigsResponse.AlterConfigsResourceResponse
+
+
+async def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    twice = refuse_twice([Resource(each.resource_type, each.resource_name) for each in request.resources])
+    results = []
+    for wanted in request.resources:
+        resource = Resource(wanted.resource_type, wanted.resource_name)
+        result = Result(resource_type=resource.type, resource_name=resource.name, error_message=None)
+        try:
+            if resource in twice:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            await _replace(ctx, resource, wanted, validate_only=request.validate_only)
+        except BrokerError as error:
+            result.error_code, result.error_message = error.code, error.message or None
+        results.append(result)
+    return AlterConfigsResponse(responses=results)
+
+
+async def _replace(
+    ctx: Context, resource: Resource, wanted: AlterConfigsRequest.AlterConfigsResource, *, validate_only: bool
+) -> None:
+    check_entries((each.name for each in wanted.configs), [each.name for each in wanted.configs if each.value is None])
+    configs = {each.name: each.value for each in wanted.configs if each.value is not None}
+    await alter(ctx.broker, resource, lambda _: configs, validate_only=validate_only)

@@ -1,0 +1,141 @@
+"""CreateTopics: v2-v7.
+
+Behaviour   Each topic succeeds or fails by itself. A name that comes twice fails once, with INVALID_REQUEST. More than
+            10,000 partitions in one request are refused as a whole. A time-out of zero or less is up before anything
+            was tried. When the time runs out later, the topic may exist all the same: REQUEST_TIMED_OUT means unknown.
+            ``validate_only`` answers as if, and changes nothing.
+Versions    v4 default partitions and replication (-1) · v5 the new topic's settings in the answer (KIP-525) ·
+            v6 quota errors · v7 topic ids
+Not done    create.topic.policy.class.name, controller mutation quotas.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.cluster.names import CLUSTER_METADATA_TOPIC
+from penstock.cluster.topics import PARTITIONS_PER_REQUEST_MAX, Assignment, NewTopic, PlannedTopic
+from penstock.config.dynamic import describe_topic
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+API = Api(key=19, versions=range(2, 8), name="CreateTopics")
+
+SETTINGS_SINCE = 5
+
+Wanted = CreateTopicsRequest.CreatableTopic
+Result = CreateTopicsResponse.CreatableTopicResult
+Setting = CreateTopicsResponse.CreatableTopicConfigs
+
+
+async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    if request.timeout_ms <= 0:
+        return _answer([_failed(topic.name, ErrorCode.REQUEST_TIMED_OUT, None) for topic in request.topics])
+    times = Counter(topic.name for topic in request.topics)
+    creatable, refused = [], []
+    for topic in request.topics:
+        if times[topic.name] == 1:
+            problem = _refusal(ctx, topic.name)
+            if problem is None:
+                creatable.append(topic)
+            else:
+                refused.append(problem)
+    twice = [
+        _failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name, count in times.items() if count > 1
+    ]
+    too_large = _too_large(creatable, ctx.broker.settings.topics.partitions)
+    if too_large is not None:
+        results = [_failed(topic.name, ErrorCode.POLICY_VIOLATION, too_large) for topic in creatable]
+    else:
+        results = await _create(ctx, creatable, request)
+    return _answer(results + twice + refused)
+
+
+def _refusal(ctx: Context, name: str) -> Result | None:
+    if name == CLUSTER_METADATA_TOPIC:
+        message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+        return _failed(name, ErrorCode.INVALID_REQUEST, message)
+    if is_allowed(ctx, Operation.CREATE, ResourceType.CLUSTER) or is_allowed(
+        ctx, Operation.CREATE, ResourceType.TOPIC, name
+    ):
+        return None
+    return _failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+
+
+def _too_large(topics: Sequence[Wanted], default_partitions: int) -> str | None:
+    """Kafka counts twice: the partitions that are asked for, then all the records of the change."""
+    partitions = 0
+    for topic in topics:
+        if topic.assignments:
+            partitions += len(topic.assignments)
+        else:
+            partitions += default_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
+    if partitions > PARTITIONS_PER_REQUEST_MAX:
+        return "Excessively large number of partitions per request."
+    if partitions + sum(1 + len(topic.configs) for topic in topics) > PARTITIONS_PER_REQUEST_MAX:
+        return "Unable to perform excessively large batch operation."
+    return None
+
+
+async def _create(ctx: Context, topics: Sequence[Wanted], request: CreateTopicsRequest) -> list[Result]:
+    deadline = ctx.broker.clock.monotonic() + request.timeout_ms / 1000
+    results = []
+    for topic in topics:
+        left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
+        try:
+            planned = await ctx.broker.controller.create_topic(
+                _new_topic(topic), validate_only=request.validate_only, timeout_ms=left_ms
+            )
+        except BrokerError as error:
+            results.append(_failed(topic.name, error.code, error.message or None))
+        else:
+            results.append(_created(ctx, planned))
+    return results
+
+
+def _new_topic(topic: Wanted) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        tuple(Assignment(each.partition_index, tuple(each.broker_ids)) for each in topic.assignments),
+        tuple((config.name, config.value) for config in topic.configs),
+    )
+
+
+def _created(ctx: Context, topic: PlannedTopic) -> Result:
+    result = Result(name=topic.name, topic_id=topic.topic_id, error_message=None)
+    if not is_allowed(ctx, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return result
+    result.num_partitions = len(topic.partitions)
+    result.replication_factor = topic.replication_factor
+    if ctx.version >= SETTINGS_SINCE:
+        result.configs = _settings(ctx, topic.configs)
+    return result
+
+
+def _settings(ctx: Context, overrides: Mapping[str, str]) -> list[Setting]:
+    """What the new topic obeys, with where each value comes from, sorted by name."""
+    return [
+        Setting(
+            name=row.name,
+            value=row.value,
+            read_only=row.read_only,
+            config_source=row.source,
+            is_sensitive=row.is_sensitive,
+        )
+        for row in sorted(describe_topic(overrides, ctx.broker.settings.effective, None))
+    ]
+
+
+def _failed(name: str, error: ErrorCode, message: str | None) -> Result:
+    return Result(name=name, error_code=error, error_message=message)
+
+
+def _answer(results: list[Result]) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=results)

@@ -1,0 +1,57 @@
+"""DeleteRecords: v0-v2.
+
+Behaviour   Moves a partition's log start; whole segments below it are deleted by retention. -1 means the high watermark.
+            An offset at or below the log start changes nothing and succeeds. Refused for topics that are only compacted.
+Versions    v2 flexible.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, TopicPartition
+from penstock.protocol.schema.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+
+API = Api(key=21, versions=range(0, 3), name="DeleteRecords")
+
+HIGH_WATERMARK = -1
+NO_LOW_WATERMARK = -1
+
+Row = DeleteRecordsResponse.DeleteRecordsPartitionResult
+
+
+async def handle(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    topics = []
+    for topic in request.topics:
+        rows = await asyncio.gather(
+            *(
+                _row(ctx, TopicPartition(topic.name, wanted.partition_index), wanted.offset)
+                for wanted in topic.partitions
+            )
+        )
+        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=list(rows)))
+    return DeleteRecordsResponse(topics=topics)
+
+
+async def _row(ctx: Context, tp: TopicPartition, offset: int) -> Row:
+    try:
+        low_watermark = await _delete(ctx, tp, offset)
+    except BrokerError as failed:
+        return Row(partition_index=tp.partition, low_watermark=NO_LOW_WATERMARK, error_code=failed.code)
+    return Row(partition_index=tp.partition, low_watermark=low_watermark)
+
+
+async def _delete(ctx: Context, tp: TopicPartition, offset: int) -> int:
+    partition = ctx.broker.replicas.partition(tp)
+    if partition is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    partition.require_leader()
+    if not partition.log.config.deletes:
+        raise BrokerError(ErrorCode.POLICY_VIOLATION)
+    before = partition.high_watermark if offset == HIGH_WATERMARK else offset
+    if not 0 <= before <= partition.high_watermark:
+        raise OffsetOutOfRange()
+    await partition.log.advance_log_start(before)
+    return partition.log.log_start_offset

@@ -1,0 +1,64 @@
+"""DescribeConfigs: v1-v4.
+
+Behaviour   Topics, this broker (its id), all brokers' dynamic defaults (""), loggers, client metrics, groups. A list of
+            keys that is null or empty asks for all; keys that do not exist are left out. Secrets have a null value, and
+            so have settings that nobody knows. One resource's failure is its own.
+Versions    v1 source and synonyms · v3 type and documentation · v4 flexible.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.config_resources import BROKER_LOGGER, KINDS, Resource, describe
+from penstock.broker.context import Context
+from penstock.config.dynamic import Row
+from penstock.model import BrokerError
+from penstock.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+
+API = Api(key=32, versions=range(1, 5), name="DescribeConfigs")
+
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
+Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
+
+
+async def handle(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=[_result(ctx, request, wanted) for wanted in request.resources])
+
+
+def _result(
+    ctx: Context, request: DescribeConfigsRequest, wanted: DescribeConfigsRequest.DescribeConfigsResource
+) -> Result:
+    result = Result(resource_type=wanted.resource_type, resource_name=wanted.resource_name)
+    try:
+        rows = describe(ctx.broker, Resource(wanted.resource_type, wanted.resource_name), wanted.configuration_keys)
+    except BrokerError as error:
+        result.error_code, result.error_message = error.code, error.message
+        return result
+    result.configs = [_entry(request, wanted.resource_type, row) for row in rows]
+    return result
+
+
+def _entry(request: DescribeConfigsRequest, resource_type: int, row: Row) -> Entry:
+    return Entry(
+        name=row.name,
+        value=row.value,
+        read_only=row.read_only,
+        config_source=row.source,
+        is_sensitive=row.is_sensitive,
+        synonyms=[Synonym(name=name, value=value, source=source) for name, value, source in row.synonyms]
+        if request.include_synonyms
+        else [],
+        config_type=row.type,
+        documentation=_documentation(request, resource_type, row.name),
+    )
+
+
+def _documentation(request: DescribeConfigsRequest, resource_type: int, name: str) -> str | None:
+    if resource_type == BROKER_LOGGER:
+        return ""  # as Kafka answers, whether it was asked for or not
+    if not request.include_documentation:
+        return None
+    from penstock.config.documentation import documentation
+
+    return documentation(KINDS[resource_type], name)

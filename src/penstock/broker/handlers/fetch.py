@@ -1,0 +1,360 @@
+"""Fetch: v4-v18.
+
+Behaviour   Reads whole batches below the high watermark (read_committed: below the last stable offset), at least one batch
+            even if it is larger than every limit. Answered at once when min_bytes are there, a partition has an error, a
+            log has diverged, or max_wait is 0; otherwise parked until an append (a flush, with penstock.flush=ack) brings
+            enough, or the wait is over. Data that is not in memory is read by a worker; nobody else waits for it.
+Versions    v5 log start offset · v7 sessions (KIP-227) · v9 current leader epoch (KIP-320) · v11 rack (KIP-392) · v12 flexible,
+            last fetched epoch and diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replica state (KIP-903) ·
+            v16 leader hints (KIP-951) · v17 directory ids (KIP-853) · v18 high watermark of followers
+Not done    fetches of followers (replica ids): refused until there are replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from penstock.broker.api import Api
+from penstock.broker.connection import Connection
+from penstock.broker.fetch_sessions import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchPartition,
+    FetchSession,
+    FetchSessions,
+    Key,
+)
+from penstock.broker.handlers.fetch_wire import (
+    FIRST_WITH_LEADER_HINTS,
+    FIRST_WITH_TOPIC_ID,
+    Endpoint,
+    PartitionData,
+    encode,
+)
+from penstock.broker.parked_fetch import ParkedFetch
+from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
+from penstock.broker.server import Server
+from penstock.broker.slots import Slot
+from penstock.model import BrokerError, ErrorCode, NotLeader, OffsetOutOfRange, TopicId, TopicPartition
+from penstock.ports import Clock, Tasks
+from penstock.protocol.apis import request_decoder
+from penstock.protocol.header import decode_request_header
+from penstock.protocol.schema.fetch import FetchRequest
+from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
+
+API = Api(key=1, versions=range(4, 19), name="Fetch")
+
+CONSUMER = -1
+DEBUGGING_CONSUMER = -2  # may read up to the log's end
+READ_COMMITTED = 1
+
+
+class Fetch:
+    """One request on its way: what is wanted, within which limits, and how to answer."""
+
+    __slots__ = (
+        "bytes_max",
+        "correlation_id",
+        "listener_endpoint",
+        "max_wait_ms",
+        "min_bytes",
+        "read_committed",
+        "replica_id",
+        "session",
+        "session_is_new",
+        "version",
+        "wanted",
+    )
+
+    version: int
+    correlation_id: int
+    replica_id: int
+    read_committed: bool
+    min_bytes: int
+    max_wait_ms: int
+    bytes_max: int
+    wanted: list[FetchPartition]
+    session: FetchSession | None
+    session_is_new: bool
+    listener_endpoint: Endpoint
+
+
+class FetchHandler:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        replicas: Replicas,
+        sessions: FetchSessions,
+        server: Server,
+        clock: Clock,
+        tasks: Tasks,
+        bytes_max: Callable[[], int],
+    ) -> None:
+        self._broker_id = broker_id
+        self._replicas = replicas
+        self._sessions = sessions
+        self._server = server
+        self._clock = clock
+        self._tasks = tasks
+        self._bytes_max = bytes_max
+        self.parked_count = 0
+
+    def receive(
+        self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int, version: int, correlation_id: int
+    ) -> None:  # fmt: skip
+        body = view[:end]
+        _, position = decode_request_header(body, start)
+        request, _ = request_decoder(1, version)(body, position)
+        fetch = Fetch()
+        fetch.version = version
+        fetch.correlation_id = correlation_id
+        refused = self._open(fetch, connection, request)
+        if refused is not None:
+            connection.respond(*encode(version, correlation_id, (), error_code=refused))
+            return
+        results, size_bytes, cold = self._read(fetch)
+        if cold:
+            self._tasks.spawn("read cold data", self._read_cold(fetch, connection.park(), results, cold))
+        elif self._is_enough(fetch, results, size_bytes) or not self._may_park(fetch):
+            connection.respond(*self._response(fetch, results))
+        else:
+            self._park(fetch, connection.park(), size_bytes)
+
+    def _open(self, fetch: Fetch, connection: Connection, request: FetchRequest) -> ErrorCode | None:
+        """Settle session, partitions and limits; a code refuses the whole request."""
+        by_topic_id = fetch.version >= FIRST_WITH_TOPIC_ID
+        asked = _asked(request, by_topic_id=by_topic_id)
+        now_s = self._clock.monotonic()
+        fetch.session = None
+        fetch.session_is_new = False
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.drop(request.session_id)
+            if request.session_epoch == INITIAL_EPOCH and fetch.version >= 7:
+                fetch.session = self._sessions.open(asked, by_topic_id=by_topic_id, now_s=now_s)
+                fetch.session_is_new = True
+            fetch.wanted = list(asked.values())
+        else:
+            session = self._sessions.find(
+                request.session_id, request.session_epoch, by_topic_id=by_topic_id, now_s=now_s
+            )
+            if isinstance(session, ErrorCode):
+                return session
+            _update_session(session, asked, request, by_topic_id=by_topic_id)
+            session.bump_epoch()
+            if session.partitions:
+                fetch.session = session
+            else:
+                self._sessions.drop(session.id)
+            fetch.wanted = list(session.partitions.values())
+        fetch.replica_id = request.replica_state.replica_id if fetch.version >= 15 else request.replica_id
+        fetch.read_committed = request.isolation_level == READ_COMMITTED
+        fetch.bytes_max = min(request.max_bytes, self._bytes_max())
+        fetch.min_bytes = min(request.min_bytes, fetch.bytes_max)
+        fetch.max_wait_ms = request.max_wait_ms
+        listener = connection.listener
+        fetch.listener_endpoint = Endpoint(
+            self._broker_id, listener.advertised_host, listener.advertised_port, self._replicas.rack
+        )
+        return None
+
+    # --- reading
+
+    def _read(self, fetch: Fetch) -> tuple[list[PartitionData], int, list[int]]:
+        """Results in order, their bytes, and the numbers of those whose data is not in memory."""
+        bytes_left = 1 if self._server.responses_are_piling_up else fetch.bytes_max
+        size_bytes = 0
+        results: list[PartitionData] = []
+        cold: list[int] = []
+        for wanted in fetch.wanted:
+            data = PartitionData(wanted)
+            results.append(data)
+            try:
+                replica = self._replica(wanted.key)
+                limit = self._prepare(fetch, data, replica)
+                if data.diverging_epoch is not None or limit <= wanted.fetch_offset:
+                    continue
+                read = replica.partition.log.read(
+                    wanted.fetch_offset,
+                    up_to_end_offset=limit,
+                    size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
+                    at_least_one_batch=size_bytes == 0 and not cold,
+                )
+                if read is None:
+                    cold.append(len(results) - 1)
+                    continue
+                data.records = read.data
+            except BrokerError as failed:
+                _fail(fetch, data, failed, self._hint(wanted.key))
+            size_bytes += len(data.records)
+            bytes_left -= len(data.records)
+        return results, size_bytes, cold
+
+    def _replica(self, key: Key) -> Replica:
+        topic, index = key
+        if isinstance(topic, bytes):
+            replicas = self._replicas.of_topic_id(TopicId(topic))
+            if replicas is None:
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+        else:
+            replicas = self._replicas.of_topic(topic)
+        replica = replicas.get(index)
+        if replica is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return replica
+
+    def _prepare(self, fetch: Fetch, data: PartitionData, replica: Replica) -> int:
+        """Check the request against the partition, fill in its offsets; returns the end of what may be seen."""
+        wanted, partition = data.wanted, replica.partition
+        partition.require_leader(wanted.leader_epoch)
+        if fetch.replica_id >= 0:
+            raise NotLeader(message="this partition has no other replica")
+        log = partition.log
+        if wanted.last_fetched_epoch >= 0:
+            data.diverging_epoch = _divergence(partition.log.epochs, wanted, log.log_end_offset)
+        if data.diverging_epoch is None and not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+            raise OffsetOutOfRange()
+        data.high_watermark = partition.high_watermark
+        data.last_stable_offset = partition.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        if fetch.read_committed:
+            data.aborted = ()
+            return data.last_stable_offset
+        return log.log_end_offset if fetch.replica_id == DEBUGGING_CONSUMER else data.high_watermark
+
+    async def _read_cold(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
+        """Read from the device, partition by partition within the limits; then answer, whatever min_bytes says."""
+        bytes_left = fetch.bytes_max - sum(len(data.records) for data in results)
+        at_least_one_batch = all(not data.records for data in results)
+        try:
+            for number in cold:
+                data = results[number]
+                wanted = data.wanted
+                limit = data.last_stable_offset if fetch.read_committed else data.high_watermark
+                if bytes_left <= 0 and not at_least_one_batch:
+                    break
+                try:
+                    read = await self._replica(wanted.key).partition.log.read_cold(
+                        wanted.fetch_offset,
+                        up_to_end_offset=limit,
+                        size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
+                        at_least_one_batch=at_least_one_batch,
+                    )
+                    data.records = read.data
+                except BrokerError as failed:
+                    _fail(fetch, data, failed, self._hint(wanted.key))
+                bytes_left -= len(data.records)
+                at_least_one_batch = at_least_one_batch and not data.records
+        finally:
+            slot.complete(self._response(fetch, results))
+
+    # --- waiting
+
+    def _is_enough(self, fetch: Fetch, results: Sequence[PartitionData], size_bytes: int) -> bool:
+        if size_bytes >= fetch.min_bytes or fetch.max_wait_ms <= 0 or not fetch.wanted:
+            return True
+        return any(data.error_code or data.diverging_epoch is not None for data in results)
+
+    def _may_park(self, fetch: Fetch) -> bool:
+        return self.parked_count < FETCH_WAITERS_MAX
+
+    def _park(self, fetch: Fetch, slot: Slot, size_bytes: int) -> None:
+        replicas = [self._replica(wanted.key) for wanted in fetch.wanted]
+        parked = ParkedFetch(replicas, fetch.min_bytes - size_bytes, lambda force: self._wake(fetch, slot, force=force))
+        self.parked_count += 1
+
+        def leave() -> None:
+            self.parked_count -= 1
+            parked.leave()
+
+        slot.on_abandoned = leave
+        parked.wait(self._clock.call_later(fetch.max_wait_ms / 1000, parked.time_is_up))
+
+    def _wake(self, fetch: Fetch, slot: Slot, *, force: bool) -> bool:
+        """Try to answer a parked fetch; False: not enough yet, go on waiting."""
+        results, size_bytes, cold = self._read(fetch)
+        if not cold and not force and not self._is_enough(fetch, results, size_bytes):
+            return False
+        self.parked_count -= 1
+        if cold:
+            slot.on_abandoned = None
+            self._tasks.spawn("read cold data", self._read_cold(fetch, slot, results, cold))
+        else:
+            slot.complete(self._response(fetch, results))
+        return True
+
+    # --- answering
+
+    def _response(self, fetch: Fetch, results: Sequence[PartitionData]) -> Sequence[bytes | bytearray | memoryview]:
+        session_id = 0
+        session = fetch.session
+        if session is not None:
+            session_id = session.id
+            if fetch.session_is_new:
+                for data in results:
+                    session.remember(data)
+            else:
+                results = session.select(results)
+        hints = fetch.version >= FIRST_WITH_LEADER_HINTS and any(data.current_leader for data in results)
+        return encode(
+            fetch.version,
+            fetch.correlation_id,
+            results,
+            session_id=session_id,
+            endpoints=(fetch.listener_endpoint,) if hints else (),
+        )
+
+    def _hint(self, key: Key) -> tuple[int, int] | None:
+        topic, index = key
+        name = self._replicas.topic_name(TopicId(topic)) if isinstance(topic, bytes) else topic
+        return self._replicas.leader_of(TopicPartition(name, index)) if name is not None else None
+
+
+def _asked(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
+    asked: dict[Key, FetchPartition] = {}
+    for topic in request.topics:
+        name: str | bytes = topic.topic_id if by_topic_id else topic.topic
+        for p in topic.partitions:
+            key = (name, p.partition)
+            asked[key] = FetchPartition(
+                key, p.fetch_offset, p.partition_max_bytes, p.current_leader_epoch, p.last_fetched_epoch
+            )
+    return asked
+
+
+def _update_session(
+    session: FetchSession, asked: dict[Key, FetchPartition], request: FetchRequest, *, by_topic_id: bool
+) -> None:
+    for key, partition in asked.items():
+        known = session.partitions.get(key)
+        if known is None:
+            session.partitions[key] = partition
+        else:
+            known.update(partition)
+    for forgotten in request.forgotten_topics_data:
+        name: str | bytes = forgotten.topic_id if by_topic_id else forgotten.topic
+        for index in forgotten.partitions:
+            session.partitions.pop((name, index), None)
+
+
+def _divergence(epochs: LeaderEpochs, wanted: FetchPartition, log_end_offset: int) -> tuple[int, int] | None:
+    """KIP-595: (epoch, end offset) up to which the client's log can be like ours, if it must truncate."""
+    epoch, end_offset = epochs.end_offset_for(wanted.last_fetched_epoch, log_end_offset)
+    if epoch == NO_EPOCH or end_offset == NO_END_OFFSET:
+        raise OffsetOutOfRange()
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return epoch, end_offset
+    return None
+
+
+def _fail(fetch: Fetch, data: PartitionData, failed: BrokerError, leader: tuple[int, int] | None) -> None:
+    data.error_code = failed.code
+    data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+    data.records = b""
+    data.aborted = None
+    data.diverging_epoch = None
+    if fetch.version >= FIRST_WITH_LEADER_HINTS and failed.code in (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.FENCED_LEADER_EPOCH,
+    ):
+        data.current_leader = leader

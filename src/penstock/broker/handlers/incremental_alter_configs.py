@@ -1,0 +1,65 @@
+"""IncrementalAlterConfigs: v0-v1.
+
+Behaviour   Changes single settings of a resource: set, delete (back to the default), append to and subtract from lists.
+            A resource's change happens as a whole or not at all; one resource's failure is its own. Loggers change at
+            once and only until the next start.
+Versions    v1 flexible.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.config_resources import (
+    BROKER_LOGGER,
+    KINDS,
+    Resource,
+    alter,
+    alter_loggers,
+    check_entries,
+    refuse_twice,
+)
+from penstock.broker.context import Context
+from penstock.config.dynamic import DELETE, Operation, apply_operations
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+API = Api(key=44, versions=range(2), name="IncrementalAlterConfigs")
+
+Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+
+
+async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+    twice = refuse_twice([Resource(each.resource_type, each.resource_name) for each in request.resources])
+    results = []
+    for wanted in request.resources:
+        resource = Resource(wanted.resource_type, wanted.resource_name)
+        result = Result(resource_type=resource.type, resource_name=resource.name, error_message=None)
+        try:
+            if resource in twice:
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            operations = [Operation(each.name, each.config_operation, each.value) for each in wanted.configs]
+            await _change(ctx, resource, operations, validate_only=request.validate_only)
+        except BrokerError as error:
+            result.error_code, result.error_message = error.code, error.message or None
+        results.append(result)
+    return IncrementalAlterConfigsResponse(responses=results)
+
+
+async def _change(ctx: Context, resource: Resource, operations: list[Operation], *, validate_only: bool) -> None:
+    check_entries(
+        (each.name for each in operations),
+        [each.name for each in operations if each.value is None and each.operation != DELETE],
+    )
+    if resource.type == BROKER_LOGGER:
+        alter_loggers(ctx.broker, resource.name, operations, validate_only=validate_only)
+        return
+    kind = KINDS.get(resource.type, "")
+    await alter(
+        ctx.broker,
+        resource,
+        lambda before: apply_operations(kind, before, operations),
+        validate_only=validate_only,
+    )

@@ -1,0 +1,118 @@
+"""ListOffsets: v1-v11.
+
+Behaviour   EARLIEST and LATEST are answered from memory; timestamps through the time index and one batch.
+            LATEST under read_committed is the last stable offset, not the high watermark; nothing at or above what the
+            caller may see is ever answered (-1, without error).
+Versions    v4 current leader epoch (KIP-320) · v7 MAX_TIMESTAMP (KIP-734) · v8 EARLIEST_LOCAL · v9 LATEST_TIERED (KIP-1005) ·
+            v10 time-out · v11 EARLIEST_PENDING_UPLOAD (KIP-1023)
+Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and EARLIEST_PENDING_UPLOAD are -1, as Kafka
+            answers without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import NamedTuple
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.model import BrokerError, ErrorCode, TopicPartition
+from penstock.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from penstock.replication.partition import Partition
+
+API = Api(key=2, versions=range(1, 12), name="ListOffsets")
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+READ_COMMITTED = 1
+DEBUGGING_CONSUMER = -2
+
+Row = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+
+class Answer(NamedTuple):
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    named = Counter(
+        TopicPartition(topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    topics = []
+    for topic in request.topics:
+        rows = await asyncio.gather(
+            *(
+                _row(ctx, request, TopicPartition(topic.name, wanted.partition_index), wanted, named)
+                for wanted in topic.partitions
+            )
+        )
+        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=list(rows)))
+    return ListOffsetsResponse(topics=topics)
+
+
+async def _row(
+    ctx: Context,
+    request: ListOffsetsRequest,
+    tp: TopicPartition,
+    wanted: ListOffsetsRequest.ListOffsetsPartition,
+    named: Counter[TopicPartition],
+) -> Row:
+    try:
+        if named[tp] > 1:
+            raise BrokerError(ErrorCode.INVALID_REQUEST)
+        if wanted.timestamp < 0 and ctx.version < SINCE_VERSION.get(wanted.timestamp, 1 << 15):
+            raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+        partition = ctx.broker.replicas.partition(tp)
+        if partition is None:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        partition.require_leader(wanted.current_leader_epoch)
+        answer = await _answer(partition, wanted.timestamp, _visible_end(partition, request))
+    except BrokerError as failed:
+        return Row(partition_index=tp.partition, error_code=failed.code)
+    return Row(
+        partition_index=tp.partition,
+        timestamp=answer.timestamp,
+        offset=answer.offset,
+        leader_epoch=answer.leader_epoch if ctx.version >= 4 else -1,
+    )
+
+
+def _visible_end(partition: Partition, request: ListOffsetsRequest) -> int:
+    if request.replica_id == DEBUGGING_CONSUMER:
+        return partition.log.log_end_offset
+    if request.isolation_level == READ_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+async def _answer(partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
+    log = partition.log
+    if timestamp == LATEST:
+        return Answer(offset=visible_end_offset, leader_epoch=partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return Answer(offset=log.log_start_offset, leader_epoch=log.epochs.epoch_for(log.log_start_offset))
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return Answer()
+    if timestamp == MAX_TIMESTAMP:
+        found = await log.max_timestamp(up_to_end_offset=visible_end_offset)
+    else:
+        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset)
+    return Answer() if found is None else Answer(*found)

@@ -1,0 +1,106 @@
+"""Produces that are appended and wait to become durable and visible (acks=all).
+
+Parking costs no timer and no future: the waiter stands in its partitions' queues, and a sweep that runs only while
+something is parked looks for the ones whose time is over. Time out is not failure: the batch stays in the log and may
+become visible later; the client is told REQUEST_TIMED_OUT and retries, idempotently if it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.broker.handlers.produce_wire import Result
+from penstock.broker.replicas import Replica
+from penstock.broker.slots import Slot
+from penstock.model import ErrorCode
+from penstock.ports import Clock
+
+SWEEP_SECONDS = 0.1
+
+Wait = tuple[Replica, int, int, int]
+"""(replica, end offset to become visible, topic number, number of the partition in the topic's results)"""
+
+
+class ParkedProduces:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._parked: dict[ParkedProduce, float] = {}
+        self._sweeping = False
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def park(self, parked: ParkedProduce, timeout_ms: int) -> None:
+        self._parked[parked] = self._clock.monotonic() + timeout_ms / 1000
+        if not self._sweeping:
+            self._sweeping = True
+            self._clock.call_later(SWEEP_SECONDS, self._sweep)
+
+    def forget(self, parked: ParkedProduce) -> None:
+        self._parked.pop(parked, None)
+
+    def _sweep(self) -> None:
+        now = self._clock.monotonic()
+        for parked in [parked for parked, deadline in self._parked.items() if deadline <= now]:
+            parked.give_up()
+        self._sweeping = bool(self._parked)
+        if self._sweeping:
+            self._clock.call_later(SWEEP_SECONDS, self._sweep)
+
+
+class ParkedProduce:
+    """One request; ``results`` holds what will be answered when every partition has got there."""
+
+    __slots__ = ("_parked", "_remaining", "_respond", "_results", "_slot", "_waits")
+
+    def __init__(
+        self,
+        slot: Slot,
+        respond: Callable[[list[list[Result]]], bytes],
+        results: list[list[Result]],
+        waits: list[Wait],
+        parked: ParkedProduces,
+    ) -> None:
+        self._slot = slot
+        self._respond = respond
+        self._results = results
+        self._waits: list[Wait | None] = list(waits)
+        self._remaining = len(waits)
+        self._parked = parked
+        slot.on_abandoned = self._abandoned
+        for number, (replica, end_offset, _, _) in enumerate(waits):
+            replica.produce_waiters.append((end_offset, self, number))
+
+    def reached(self, index: int) -> None:
+        """That partition's high watermark has passed the batch."""
+        if self._waits[index] is not None:
+            self._waits[index] = None
+            self._one_less()
+
+    def lost(self, index: int) -> None:
+        """That partition is gone, or led by somebody else."""
+        self._fail(index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def give_up(self) -> None:
+        for index in range(len(self._waits)):
+            self._fail(index, ErrorCode.REQUEST_TIMED_OUT)
+
+    def _abandoned(self) -> None:
+        # The places in the partitions' queues stay until the high watermark passes them: soon, and harmlessly.
+        self._parked.forget(self)
+
+    def _fail(self, index: int, code: ErrorCode) -> None:
+        wait = self._waits[index]
+        if wait is None:
+            return
+        self._waits[index] = None
+        _, _, topic_number, row_number = wait
+        row = self._results[topic_number]
+        row[row_number] = Result(row[row_number].index, code)
+        self._one_less()
+
+    def _one_less(self) -> None:
+        self._remaining -= 1
+        if self._remaining == 0:
+            self._parked.forget(self)
+            self._slot.complete((self._respond(self._results),))

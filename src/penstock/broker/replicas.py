@@ -1,0 +1,175 @@
+"""The partitions that this broker holds, and who waits at each of them.
+
+Follows the metadata image: a partition that appears gets its log (no file until its first append), one that goes fails its
+waiters and has its folder deleted. ``generation`` grows whenever a name may have come to mean something else, so that
+what connections remember about topics can be checked with one comparison.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from penstock.cluster.delta import Delta, PartitionChange
+from penstock.cluster.image import MetadataImage
+from penstock.config.log import LogConfig
+from penstock.model import TopicId, TopicPartition
+from penstock.ports import Tasks
+from penstock.replication.partition import Partition
+from penstock.storage.group_commit import GroupCommit
+from penstock.storage.manager import LogManager
+
+# A partition keeps at most this many parked fetches; beyond it a fetch is answered at once with what there is.
+FETCH_WAITERS_MAX = 10_000
+
+
+class ProduceWaiter(Protocol):
+    def reached(self, index: int) -> None: ...
+
+    def lost(self, index: int) -> None: ...
+
+
+class FetchWaiter(Protocol):
+    def news(self, replica: Replica) -> None: ...
+
+
+class Replica:
+    """A partition and the requests parked at it."""
+
+    __slots__ = ("appended_bytes", "fetch_waiters", "partition", "produce_waiters")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        # (end offset that must become visible, who waits, the waiter's own number for this partition), in append order
+        self.produce_waiters: deque[tuple[int, ProduceWaiter, int]] = deque()
+        self.fetch_waiters: dict[FetchWaiter, None] = {}
+        self.appended_bytes = 0  # since the start; lets a parked fetch know when its min_bytes may be there
+        partition.on_high_watermark = self._advanced
+
+    def _advanced(self, high_watermark: int) -> None:
+        waiters = self.produce_waiters
+        while waiters and waiters[0][0] <= high_watermark:
+            _, waiter, index = waiters.popleft()
+            waiter.reached(index)
+        if self.fetch_waiters:
+            self.tell_fetchers()
+
+    def tell_fetchers(self) -> None:
+        for waiter in list(self.fetch_waiters):
+            waiter.news(self)
+
+    def fail_waiters(self) -> None:
+        """The partition is gone or led elsewhere: nobody will be answered by waiting."""
+        waiters, self.produce_waiters = self.produce_waiters, deque()
+        for _, waiter, index in waiters:
+            waiter.lost(index)
+        self.tell_fetchers()
+
+
+class Replicas:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        rack: str | None,
+        image: MetadataImage,
+        logs: LogManager,
+        commits: GroupCommit,
+        tasks: Tasks,
+        follows_flush: bool,
+        config_of: Callable[[str], LogConfig],
+    ) -> None:
+        self.generation = 0
+        self.rack = rack
+        self._broker_id = broker_id
+        self._image = image
+        self._logs = logs
+        self._commits = commits
+        self._tasks = tasks
+        self._follows_flush = follows_flush
+        self._config_of = config_of
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self._topics: dict[str, dict[int, Replica]] = {}
+
+    def get(self, tp: TopicPartition) -> Replica | None:
+        return self._replicas.get(tp)
+
+    def partition(self, tp: TopicPartition) -> Partition | None:
+        replica = self._replicas.get(tp)
+        return replica.partition if replica is not None else None
+
+    def of_topic(self, topic: str) -> dict[int, Replica]:
+        """This broker's replicas of a topic by partition index; empty for a topic that it does not know."""
+        return self._topics.get(topic, {})
+
+    def of_topic_id(self, topic_id: TopicId) -> dict[int, Replica] | None:
+        name = self._image.topic_names.get(topic_id)
+        return None if name is None else self.of_topic(name)
+
+    def topic_name(self, topic_id: TopicId) -> str | None:
+        return self._image.topic_names.get(topic_id)
+
+    def leader_of(self, tp: TopicPartition) -> tuple[int, int] | None:
+        """(leader id, leader epoch) as the image has it: the hint for a client that asked the wrong broker."""
+        state = self._image.partition(tp.topic, tp.partition)
+        return None if state is None else (state.leader, state.leader_epoch)
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._replicas.values())
+
+    def load(self) -> None:
+        """Take over the whole image: at start, when the logs are open."""
+        everything = [
+            PartitionChange(topic.name, topic.topic_id, index, None, state)
+            for topic in self._image.topics.values()
+            for index, state in enumerate(topic.partitions)
+        ]
+        self.apply(Delta(self._image.revision, partitions=tuple(everything)))
+
+    def apply(self, delta: Delta) -> None:
+        """Make the partitions what the image says; called on the loop right after the image changed."""
+        for change in delta.partitions:
+            tp = TopicPartition(change.topic, change.partition)
+            if change.after is None or self._broker_id not in change.after.replicas:
+                self._drop(tp)
+                continue
+            replica = self._replicas.get(tp) or self._add(tp, change.topic_id)
+            if change.after.leader == self._broker_id:
+                replica.partition.lead(change.after.leader_epoch)
+            else:
+                replica.partition.resign(change.after.leader_epoch)
+                replica.fail_waiters()
+        for topic in delta.topic_configs:
+            self.reconfigure(topic)
+        if delta.partitions or delta.topics_deleted or delta.topics_created:
+            self.generation += 1
+
+    def reconfigure(self, topic: str) -> None:
+        config = self._config_of(topic)
+        for replica in self.of_topic(topic).values():
+            replica.partition.log.reconfigure(config)
+
+    def reconfigure_all(self) -> None:
+        for topic in list(self._topics):
+            self.reconfigure(topic)
+        self.generation += 1
+
+    def _add(self, tp: TopicPartition, topic_id: TopicId) -> Replica:
+        log = self._logs.get(tp) or self._logs.create(tp, topic_id, self._config_of(tp.topic))
+        replica = Replica(Partition(log, self._commits, follows_flush=self._follows_flush))
+        self._replicas[tp] = replica
+        self._topics.setdefault(tp.topic, {})[tp.partition] = replica
+        return replica
+
+    def _drop(self, tp: TopicPartition) -> None:
+        replica = self._replicas.pop(tp, None)
+        if replica is None:
+            return
+        siblings = self._topics[tp.topic]
+        del siblings[tp.partition]
+        if not siblings:
+            del self._topics[tp.topic]
+        replica.partition.resign(replica.partition.leader_epoch)
+        replica.fail_waiters()
+        self._tasks.spawn(f"delete {tp}", self._logs.delete(tp))

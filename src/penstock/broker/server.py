@@ -1,0 +1,205 @@
+"""All connections of a broker: what they share, how many there may be, and who among them has been idle too long."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from math import inf
+from struct import Struct
+from typing import Protocol
+
+from penstock.broker.connection import Connection
+from penstock.broker.context import ListenerInfo
+from penstock.config.broker import NetworkSettings
+from penstock.ports import Clock, Listener, Network, TimerHandle
+from penstock.protocol.errors import MalformedMessage, ProtocolError
+from penstock.protocol.frame import BufferPool, InvalidFrameSize, ReceiveBuffer
+
+log = logging.getLogger("penstock.server")
+
+# How often idle connections are looked for; an idle one is closed at most this much too late.
+SWEEP_SECONDS = 5.0
+# While connections wait for receive memory, one that has held an unfinished frame for this many sweeps is closed.
+UNFINISHED_SWEEPS_MAX = 4
+
+_read_key_version_correlation = Struct(">ii").unpack_from
+
+HotHandler = Callable[[Connection, bytearray, memoryview, int, int, int, int], None]
+"""(connection, buffer, view, start, end, version, correlation id): serves a frame at once, without a task."""
+
+
+class Dispatcher(Protocol):
+    """Serves whatever has no hot handler."""
+
+    def serve(self, connection: Connection, buffer: bytearray, start: int, end: int) -> None: ...
+
+
+class Server:
+    def __init__(self, settings: NetworkSettings, clock: Clock, network: Network, dispatcher: Dispatcher) -> None:
+        self.receive_buffer = ReceiveBuffer()
+        self.frame_pool = BufferPool(settings.request_memory_bytes)
+        self.frame_bytes_max = settings.request_bytes_max
+        self.inflight_max = settings.inflight_max
+        self.held_response_bytes = 0
+        self.tick = 0
+        self.is_open = False  # connections are accepted and wait until the broker is ready
+        self._settings = settings
+        self._clock = clock
+        self._network = network
+        self._dispatcher = dispatcher
+        self._hot: dict[int, HotHandler] = {}
+        self._connections: dict[Connection, None] = {}
+        self._per_host: dict[str, int] = {}
+        self._listeners: list[Listener] = []
+        self._to_flush: list[Connection] = []
+        self._sweep_timer: TimerHandle | None = None
+
+    def add_hot_handler(self, key: int, versions: range, handler: HotHandler) -> None:
+        for version in versions:
+            self._hot[key << 16 | version] = handler
+
+    async def listen(self, host: str, port: int, info_for: Callable[[int], ListenerInfo]) -> int:
+        """Accept connections; ``info_for(port)`` describes the listener once its port is known. Returns the port."""
+        info: ListenerInfo | None = None
+
+        def accept() -> Connection:
+            assert info is not None
+            return Connection(self, info)
+
+        listener = await self._network.listen(host, port, accept)
+        info = info_for(listener.port)
+        self._listeners.append(listener)
+        if self._sweep_timer is None:
+            self._sweep_timer = self._clock.call_later(SWEEP_SECONDS, self._sweep)
+        return listener.port
+
+    def open(self) -> None:
+        """Serve: those who came early have waited for this."""
+        self.is_open = True
+        for connection in list(self._connections):
+            connection.unhold()
+
+    async def close(self) -> None:
+        for listener in self._listeners:
+            await listener.close()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for connection in list(self._connections):
+            connection.close()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    def reconfigure(self, settings: NetworkSettings) -> None:
+        self._settings = settings
+        self.frame_pool.budget_bytes = settings.request_memory_bytes
+        self.inflight_max = settings.inflight_max
+
+    @property
+    def responses_are_piling_up(self) -> bool:
+        """Peers that do not read hold more response bytes than the budget: fetches are cut to their minimum."""
+        return self.held_response_bytes > self._settings.response_memory_bytes
+
+    # --- called by connections
+
+    def serve_frame(self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
+        if end - start < 8:
+            raise MalformedMessage("a request is shorter than its header")
+        key_version, correlation_id = _read_key_version_correlation(buffer, start)
+        hot = self._hot.get(key_version)
+        if hot is not None:
+            hot(connection, buffer, view, start, end, key_version & 0xFFFF, correlation_id)
+        else:
+            self._dispatcher.serve(connection, buffer, start, end)
+
+    def connection_opened(self, connection: Connection) -> None:
+        host = connection.peer_host
+        here = self._per_host.get(host, 0) + 1
+        self._per_host[host] = here
+        self._connections[connection] = None
+        limits = self._settings
+        if len(self._connections) > limits.connections_max:
+            log.warning("refused a connection from %s: max.connections is %d", host, limits.connections_max)
+            connection.abort()
+        elif here > limits.connections_per_ip.get(host, limits.connections_per_ip_max):
+            log.warning("refused a connection from %s: max.connections.per.ip is %d", host, here - 1)
+            connection.abort()
+
+    def connection_closed(self, connection: Connection) -> None:
+        self.held_response_bytes -= connection.held_response_bytes
+        if connection not in self._connections:
+            return
+        del self._connections[connection]
+        left = self._per_host.get(connection.peer_host, 1) - 1
+        if left:
+            self._per_host[connection.peer_host] = left
+        else:
+            self._per_host.pop(connection.peer_host, None)
+
+    def flush_soon(self, connection: Connection) -> None:
+        """Completions come in bursts (a group commit answers many connections): one write each, at the end."""
+        if not self._to_flush:
+            self.call_soon(self._flush_all)
+        self._to_flush.append(connection)
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(callback)
+
+    def refuse_frame(self, connection: Connection, refused: InvalidFrameSize) -> None:
+        hint = _what_it_looks_like(refused.first_bytes)
+        if hint:
+            log.warning(
+                "%s sent %s to this listener, which speaks Kafka's protocol in plain text", connection.peer_host, hint
+            )
+        else:
+            log.warning(
+                "closed a connection from %s: a request of %d bytes, and socket.request.max.bytes is %d",
+                connection.peer_host, refused.size_bytes, self.frame_bytes_max,
+            )  # fmt: skip
+        connection.close()
+
+    def refuse_request(self, connection: Connection, malformed: ProtocolError) -> None:
+        log.info("closed a connection from %s: %s", connection.peer_host, malformed)
+        connection.close()
+
+    def report_bug(self, connection: Connection) -> None:
+        log.exception("a request from %s met a bug; its connection is closed", connection.peer_host)
+        connection.close()
+
+    # --- inside
+
+    def _flush_all(self) -> None:
+        connections, self._to_flush = self._to_flush, []
+        for connection in connections:
+            try:
+                connection.flush_now()
+            except Exception:
+                self.report_bug(connection)
+
+    def _sweep(self) -> None:
+        self.tick += 1
+        idle_ms_max = self._settings.idle_ms_max
+        idle_ticks_max = inf if idle_ms_max < 0 else idle_ms_max / 1000 / SWEEP_SECONDS
+        starved = self.frame_pool.has_waiters
+        for connection in list(self._connections):
+            idle_ticks = self.tick - connection.active_tick
+            if idle_ticks > idle_ticks_max and not connection.is_busy:
+                log.debug("closed the idle connection from %s", connection.peer_host)
+                connection.close()
+            elif starved and connection.has_partial_frame and idle_ticks > UNFINISHED_SWEEPS_MAX:
+                log.warning("closed a connection from %s: its unfinished request held memory that others wait for",
+                            connection.peer_host)  # fmt: skip
+                connection.abort()
+        self._sweep_timer = self._clock.call_later(SWEEP_SECONDS, self._sweep)
+
+
+def _what_it_looks_like(first_bytes: bytes) -> str:
+    if first_bytes[:2] == b"\x16\x03":
+        return "a TLS handshake"
+    if first_bytes[:4] in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"DELE", b"PATC", b"PRI "):
+        return "an HTTP request"
+    if first_bytes[:4] == b"SSH-":
+        return "an SSH greeting"
+    return ""

@@ -1,0 +1,32 @@
+"""Responses leave a connection in the order of its requests, whenever they become ready.
+
+A slot is one response's place in that order. Work that is parked (a produce that waits for its flush, a long poll)
+keeps its slot and completes it later; completing the slot of a connection that has gone away does nothing, so that one
+dead client never disturbs a group commit that serves many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from penstock.ports import Buffer
+
+if TYPE_CHECKING:
+    from penstock.broker.connection import Connection
+
+
+class Slot:
+    __slots__ = ("connection", "on_abandoned", "parts")
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.parts: Sequence[Buffer] | None = None
+        # Called when the connection goes away first, so that nothing stays parked for a client that has left.
+        self.on_abandoned: Callable[[], None] | None = None
+
+    def complete(self, parts: Sequence[Buffer]) -> None:
+        """The response is ready: send it, and whatever was waiting behind it."""
+        self.parts = parts
+        self.on_abandoned = None
+        self.connection.slot_completed(self)

@@ -1,0 +1,93 @@
+"""``penstock serve``: run a broker until a signal asks it to stop.
+
+Exit codes: 0 after a clean stop; 1 when the broker could not start or its disk failed; 2 for wrong settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+
+from penstock import __version__
+from penstock.broker.app import BrokerApp, Ports
+from penstock.cli.settings import load_settings
+from penstock.config.broker import BrokerSettings
+from penstock.config.setting import ConfigError
+from penstock.model import BrokerError
+from penstock.runtime import process
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.files import DiskFileSystem
+from penstock.runtime.metastore_sqlite import SqliteMetadataStore, StoreUnusable
+from penstock.runtime.network import LoopNetwork
+from penstock.runtime.random import SystemRandom
+from penstock.runtime.tasks import LoopTasks
+from penstock.runtime.workers import ThreadWorkers
+
+METADATA_FILE = "penstock-metadata.sqlite"
+
+log = logging.getLogger("penstock")
+
+
+def serve(options: argparse.Namespace) -> int:
+    try:
+        settings = load_settings(options).settings
+    except ConfigError as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return 2
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    process.prepare()
+    return process.run(_serve(settings))
+
+
+async def _serve(settings: BrokerSettings) -> int:
+    clock = SystemClock()
+    workers = ThreadWorkers()
+    tasks = LoopTasks()
+    ports = Ports(
+        clock=clock,
+        random=SystemRandom(),
+        fs=DiskFileSystem(),
+        workers=workers,
+        tasks=tasks,
+        network=LoopNetwork(settings.network),
+        open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
+    )
+    app = BrokerApp(settings, ports, on_fatal=_disk_failed)
+    stop = asyncio.Event()
+    process.on_stop_signals(stop.set)
+    try:
+        await app.start()
+    except (BrokerError, OSError, StoreUnusable) as error:
+        print(f"penstock: {error}", file=sys.stderr)
+        return 1
+    _say_ready(app, settings)
+    await stop.wait()
+    await app.stop()
+    await workers.close()
+    return 0
+
+
+def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
+    addresses = ", ".join(f"{host or '0.0.0.0'}:{port}" for host, port in app.addresses)
+    print(f"penstock {__version__} listening on {addresses}", flush=True)
+    first = app.addresses[0]
+    reach = f"{first[0] or '127.0.0.1'}:{first[1]}"
+    print(
+        f"Broker {settings.broker_id} keeps its data in {settings.storage.data_dir} (flush: {settings.storage.flush}).\n"
+        f"Every Kafka client works with bootstrap server {reach}, for example:\n"
+        f"  echo hello | kcat -b {reach} -P -t greetings\n"
+        f"  kcat -b {reach} -C -t greetings -e\n"
+        "Ctrl-C stops it.",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _disk_failed(error: BaseException) -> None:
+    """A failed fsync is final: end at once, without the clean-shutdown marker, so that the next start checks the log."""
+    log.critical("the data folder failed, ending now: %s", error)
+    process.halt(1)

@@ -1,0 +1,31 @@
+"""From command-line options to the effective settings."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.config.effective import Effective
+from penstock.config.sources import load
+from penstock.runtime import process
+
+# Variables that begin with PENSTOCK_ and are no settings of the broker.
+OTHER_VARIABLES = ("PENSTOCK_BOOTSTRAP_SERVER",)
+
+
+def load_settings(options: argparse.Namespace) -> Effective:
+    """Raises ``ConfigError``: one sentence that says what to change."""
+    flags = {
+        "listen": options.listen,
+        "advertise": options.advertise,
+        "data-dir": options.data_dir,
+        "broker-id": options.broker_id,
+        "config": options.config,
+    }
+    return load(
+        flags,
+        options.set,
+        process.environment(),
+        process.read_settings_file,
+        hostname=process.host_name(),
+        other_variables=OTHER_VARIABLES,
+    )

@@ -1,0 +1,121 @@
+"""One partition, as this broker leads it: who may append, what is visible.
+
+Pure: it owns no task, socket or file. It decides leadership and the high watermark; the log stores.
+
+    log start <= last stable offset <= high watermark <= flushed end (flush=ack) <= log end
+
+With ``flush=ack`` the high watermark follows the flushed end: nothing is visible, and nothing acknowledged with acks=all,
+that a power cut could take back. With ``flush=interval|os`` it follows the log end, as Kafka's does.
+
+A crash forgets the high watermark; after recovery everything that the log kept is flushed, and a single replica's high
+watermark is its log end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.model import BrokerError, ErrorCode, NotLeader, TopicPartition, invariant
+from penstock.protocol.records.header import BatchHeader
+from penstock.storage.group_commit import GroupCommit
+from penstock.storage.log import Appended, PartitionLog
+
+NO_EPOCH = -1
+
+
+def _nobody_listens(high_watermark: int) -> None:
+    pass
+
+
+class Partition:
+    __slots__ = (
+        "_commits",
+        "_follows_flush",
+        "high_watermark",
+        "is_leader",
+        "leader_epoch",
+        "log",
+        "on_high_watermark",
+        "tp",
+    )
+
+    def __init__(self, log: PartitionLog, commits: GroupCommit, *, follows_flush: bool) -> None:
+        self.tp: TopicPartition = log.tp
+        self.log = log
+        self.is_leader = False
+        self.leader_epoch = NO_EPOCH
+        self.high_watermark = log.log_end_offset
+        self.on_high_watermark: Callable[[int], None] = _nobody_listens
+        self._commits = commits
+        self._follows_flush = follows_flush
+        log.on_flushed = self._flushed
+        log.on_log_start = self._log_start_moved
+        log.committed_end_offset = lambda: self.high_watermark
+
+    def lead(self, leader_epoch: int) -> None:
+        """Become the leader of this epoch, or go on in a later one (KIP-101: the epoch starts at the log's end)."""
+        invariant(
+            leader_epoch >= self.leader_epoch, "a leader epoch went back", self.tp, leader_epoch, self.leader_epoch
+        )
+        if self.is_leader and leader_epoch == self.leader_epoch:
+            return
+        self.is_leader = True
+        self.leader_epoch = leader_epoch
+        self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
+
+    def resign(self, leader_epoch: int) -> None:
+        self.is_leader = False
+        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Below it no transaction is open: what a read_committed consumer may see."""
+        first_open = self.log.producers.first_unstable_offset
+        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+
+    def append(self, batch: memoryview, header: BatchHeader, *, now_ms: int, is_urgent: bool) -> Appended:
+        """Append one admitted batch; needs ``log.can_append``. ``is_urgent``: somebody waits for the flush.
+        Raises ``NotLeader``, ``StorageFailed`` or what the producer's state says (45, 47)."""
+        if not self.is_leader:
+            raise NotLeader(message=f"this broker does not lead {self.tp}")
+        if header.producer_id >= 0:
+            original = self.log.producers.check(header)
+            if original is not None:  # a retry of what is stored already
+                return Appended(original.base_offset, original.last_offset, original.timestamp)
+        appended = self.log.append(batch, header, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        self._commits.mark_dirty(self.log, urgent=is_urgent)
+        if not self._follows_flush:
+            self._advance(self.log.log_end_offset)
+        return appended
+
+    def hurry(self) -> None:
+        """Somebody waits for what is not flushed yet."""
+        if self.high_watermark < self.log.log_end_offset:
+            self._commits.hurry(self.log)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """KIP-320: refuse a client whose view of the leadership is older or newer than ours."""
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            if current_leader_epoch < self.leader_epoch:
+                raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
+            raise BrokerError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+    def require_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Kafka's order: the epoch first, so that a client with a stale view learns that rather than "not leader"."""
+        self.check_epoch(current_leader_epoch)
+        if not self.is_leader:
+            raise NotLeader()
+
+    def _flushed(self, flushed_end_offset: int) -> None:
+        if self._follows_flush:
+            self._advance(flushed_end_offset)
+
+    def _advance(self, high_watermark: int) -> None:
+        if high_watermark > self.high_watermark:
+            invariant(high_watermark <= self.log.log_end_offset, "high watermark above the log's end", self.tp)
+            self.high_watermark = high_watermark
+            self.on_high_watermark(high_watermark)
+
+    def _log_start_moved(self, log_start_offset: int) -> None:
+        if self.high_watermark < log_start_offset:
+            self.high_watermark = log_start_offset

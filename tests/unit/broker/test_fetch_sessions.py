@@ -1,0 +1,126 @@
+"""Fetch sessions (KIP-227): what is remembered, what is told, and who makes place when the cache is full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.fetch_sessions import EPOCH_MAX, FetchPartition, FetchSession, FetchSessions, Key
+from penstock.broker.handlers.fetch_wire import PartitionData
+from penstock.model import ErrorCode
+
+
+class Counting:
+    """Ids in order instead of by chance; 0 first, which is no id."""
+
+    def __init__(self) -> None:
+        self.next = 0
+
+    def random_bytes(self, count: int) -> bytes:
+        raise AssertionError("not needed")
+
+    def random_int(self, below: int) -> int:
+        self.next += 1
+        return self.next - 1
+
+
+def wanted(*indexes: int) -> dict[Key, FetchPartition]:
+    return {("t", i): FetchPartition(("t", i), 0, 1_000, -1, -1) for i in indexes}
+
+
+def sessions(slots: int = 10) -> FetchSessions:
+    return FetchSessions(Counting(), slots=slots, eviction_ms=120_000)
+
+
+def opened(cache: FetchSessions, indexes: Iterable[int] = (0, 1, 2), now_s: float = 0.0) -> FetchSession:
+    session = cache.open(wanted(*indexes), by_topic_id=False, now_s=now_s)
+    assert session is not None
+    return session
+
+
+def answer(session: FetchSession, index: int, *, records: bytes = b"", error: int = 0, hw: int = 0) -> PartitionData:
+    data = PartitionData(session.partitions["t", index], error)
+    data.records, data.high_watermark, data.log_start_offset = records, hw, 0
+    return data
+
+
+def order(session: FetchSession) -> list[int]:
+    return [index for _, index in session.partitions]
+
+
+def test_a_new_session_has_an_id_that_is_not_zero_and_expects_epoch_one() -> None:
+    session = opened(sessions())
+    assert session.id == 1
+    assert session.epoch == 1
+
+
+def test_a_request_without_partitions_gets_no_session() -> None:
+    assert sessions().open({}, by_topic_id=False, now_s=0.0) is None
+
+
+def test_wrong_ids_epochs_and_ways_of_naming_topics_are_told_apart() -> None:
+    cache = sessions()
+    session = opened(cache)
+    assert cache.find(99, 1, by_topic_id=False, now_s=0.0) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.find(session.id, 2, by_topic_id=False, now_s=0.0) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert cache.find(session.id, 1, by_topic_id=True, now_s=0.0) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    assert cache.find(session.id, 1, by_topic_id=False, now_s=0.0) is session
+
+
+def test_epochs_wrap_around_to_one_and_never_meet_the_full_fetch_values() -> None:
+    session = opened(sessions())
+    session.epoch = EPOCH_MAX
+    session.bump_epoch()
+    assert session.epoch == 1
+
+
+def test_only_what_changed_is_told() -> None:
+    session = opened(sessions())
+    assert len(session.select([answer(session, i, hw=5) for i in (0, 1, 2)])) == 3
+    assert session.select([answer(session, i, hw=5) for i in (0, 1, 2)]) == []
+    (news,) = session.select([answer(session, 0, hw=5), answer(session, 1, hw=6), answer(session, 2, hw=5)])
+    assert news.wanted.key == ("t", 1)
+
+
+def test_a_partition_that_returned_data_goes_to_the_end_of_the_order() -> None:
+    session = opened(sessions())
+    session.select([answer(session, 0, records=b"data"), answer(session, 1), answer(session, 2)])
+    assert order(session) == [1, 2, 0]
+
+
+def test_an_error_is_told_again_and_so_is_its_end() -> None:
+    session = opened(sessions(), indexes=[0])
+    session.select([answer(session, 0, hw=5)])
+    for _ in range(2):
+        assert len(session.select([answer(session, 0, error=3, hw=-1)])) == 1
+    assert len(session.select([answer(session, 0, hw=5)])) == 1
+    assert session.select([answer(session, 0, hw=5)]) == []
+
+
+def test_a_full_cache_serves_a_newcomer_without_a_session() -> None:
+    cache = sessions(slots=1)
+    opened(cache)
+    assert cache.open(wanted(0, 1, 2, 3), by_topic_id=False, now_s=60.0) is None
+
+
+def test_an_idle_session_makes_place() -> None:
+    cache = sessions(slots=1)
+    idle = opened(cache)
+    fresh = opened(cache, indexes=[0], now_s=121.0)
+    assert cache.find(idle.id, 1, by_topic_id=False, now_s=121.0) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.find(fresh.id, 1, by_topic_id=False, now_s=121.0) is fresh
+
+
+def test_an_old_session_that_is_smaller_makes_place_for_a_larger_one() -> None:
+    cache = sessions(slots=2)
+    small = opened(cache, indexes=[0])
+    large = opened(cache, indexes=range(5))
+    for session in (small, large):
+        cache.find(session.id, 1, by_topic_id=False, now_s=100.0)
+    assert cache.open(wanted(0), by_topic_id=False, now_s=150.0) is None
+    assert cache.open(wanted(0, 1), by_topic_id=False, now_s=150.0) is not None
+    assert cache.find(small.id, 1, by_topic_id=False, now_s=150.0) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.find(large.id, 1, by_topic_id=False, now_s=150.0) is large
+
+
+def test_no_slots_means_no_sessions() -> None:
+    assert sessions(slots=0).open(wanted(0), by_topic_id=False, now_s=0.0) is None
