@@ -1,8 +1,9 @@
 """The composition root: puts a broker together from its parts, starts it and stops it.
 
-The order of a start is part of the promises: the folder is locked before anything in it is read; the metadata store is read
-before the logs, which it names; every leader epoch is raised before a request is served; the listeners are bound early, so
-that a port in use is found out first, and serve last. A stop goes the other way and ends with the clean-shutdown marker.
+The order of a start is part of the promises: the folder is locked before anything in it is read; the metadata store
+is read before the logs, which it names; every leader epoch is raised before a request is served; the listeners are
+bound early, so that a port in use is found out first, and serve last. A stop goes the other way and ends with the
+clean-shutdown marker.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ waits its turn in ``slots``. Whatever has not taken effect yet (a topic being cr
 append) *holds* the connection: the next frame stays unread until then.
 
 Back-pressure. Nothing is read while the connection is held, while its peer does not take its responses
-(``pause_writing``), while it has ``inflight_max`` slots open, or while the budget for partly received frames is used up.
-A peer that misbehaves so costs one receive buffer and the responses it has asked for, and nobody else notices.
+(``pause_writing``), while it has ``inflight_max`` slots open, or while the budget for partly received frames is used
+up. A peer that misbehaves so costs one receive buffer and the responses it has asked for, and nobody else notices.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """From a frame to its handler, for every API without a hot path of its own.
 
 The table says which API is served by which file; a handler (and its messages) is imported when it is first called, so
-that the start pays for nothing. A request that is not understood closes the connection without an answer, as Kafka does:
-the one exception is an ApiVersions request of an unknown version, which is answered so that the client can step down.
+that the start pays for nothing. A request that is not understood closes the connection without an answer, as Kafka
+does: the one exception is an ApiVersions request of an unknown version, which is answered so that the client can step
+down.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Incremental fetch sessions (KIP-227): a consumer names its partitions once, then sends and gets only what changed.
 
-A session remembers, for each partition, what the client asked and what it was last told. Its partitions have an order: one
-that returned data goes to the end, so that a full response never starves the rest. The cache has a limited number of
-slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one; otherwise the newcomer
-is served without a session. A crash forgets all sessions; clients are told 70 and start again.
+A session remembers, for each partition, what the client asked and what it was last told. Its partitions have an
+order: one that returned data goes to the end, so that a full response never starves the rest. The cache has a limited
+number of slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one; otherwise
+the newcomer is served without a session. A crash forgets all sessions; clients are told 70 and start again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The partitions that this broker holds, and who waits at each of them.
 
-Follows the metadata image: a partition that appears gets its log (no file until its first append), one that goes fails its
-waiters and has its folder deleted. ``generation`` grows whenever a name may have come to mean something else, so that
-what connections remember about topics can be checked with one comparison.
+Follows the metadata image: a partition that appears gets its log (no file until its first append), one that goes
+fails its waiters and has its folder deleted. ``generation`` grows whenever a name may have come to mean something
+else, so that what connections remember about topics can be checked with one comparison.
 """
 
 from __future__ import annotations

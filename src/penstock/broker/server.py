@@ -38,7 +38,7 @@ class Dispatcher(Protocol):
 class Server:
     def __init__(self, settings: NetworkSettings, clock: Clock, network: Network, dispatcher: Dispatcher) -> None:
         self.receive_buffer = ReceiveBuffer()
-        self.frame_pool = BufferPool(settings.request_memory_bytes)
+        self.frame_pool = BufferPool(settings.request_memory_bytes_max)
         self.frame_bytes_max = settings.request_bytes_max
         self.inflight_max = settings.inflight_max
         self.held_response_bytes = 0
@@ -94,13 +94,13 @@ class Server:
 
     def reconfigure(self, settings: NetworkSettings) -> None:
         self._settings = settings
-        self.frame_pool.budget_bytes = settings.request_memory_bytes
+        self.frame_pool.budget_bytes = settings.request_memory_bytes_max
         self.inflight_max = settings.inflight_max
 
     @property
     def responses_are_piling_up(self) -> bool:
         """Peers that do not read hold more response bytes than the budget: fetches are cut to their minimum."""
-        return self.held_response_bytes > self._settings.response_memory_bytes
+        return self.held_response_bytes > self._settings.response_memory_bytes_max
 
     # --- called by connections
 
@@ -181,7 +181,7 @@ class Server:
     def _sweep(self) -> None:
         self.tick += 1
         idle_ms_max = self._settings.idle_ms_max
-        idle_ticks_max = inf if idle_ms_max < 0 else idle_ms_max / 1000 / SWEEP_SECONDS
+        idle_ticks_max = inf if idle_ms_max is None else idle_ms_max / 1000 / SWEEP_SECONDS
         starved = self.frame_pool.has_waiters
         for connection in list(self._connections):
             idle_ticks = self.tick - connection.active_tick

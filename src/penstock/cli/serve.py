@@ -77,7 +77,7 @@ def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
     first = app.addresses[0]
     reach = f"{first[0] or '127.0.0.1'}:{first[1]}"
     print(
-        f"Broker {settings.broker_id} keeps its data in {settings.storage.data_dir} (flush: {settings.storage.flush}).\n"
+        f"Broker {settings.broker_id}, data in {settings.storage.data_dir} (flush: {settings.storage.flush}).\n"
         f"Every Kafka client works with bootstrap server {reach}, for example:\n"
         f"  echo hello | kcat -b {reach} -P -t greetings\n"
         f"  kcat -b {reach} -C -t greetings -e\n"
@@ -88,6 +88,6 @@ def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
 
 
 def _disk_failed(error: BaseException) -> None:
-    """A failed fsync is final: end at once, without the clean-shutdown marker, so that the next start checks the log."""
+    """A failed fsync is final: end now, without the clean-shutdown marker, so that the next start checks the log."""
     log.critical("the data folder failed, ending now: %s", error)
     process.halt(1)

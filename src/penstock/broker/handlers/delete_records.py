@@ -1,7 +1,8 @@
 """DeleteRecords: v0-v2.
 
-Behaviour   Moves a partition's log start; whole segments below it are deleted by retention. -1 means the high watermark.
-            An offset at or below the log start changes nothing and succeeds. Refused for topics that are only compacted.
+Behaviour   Moves a partition's log start; whole segments below it are deleted by retention. -1 means the high
+            watermark. An offset at or below the log start changes nothing and succeeds. Refused for topics that are
+            only compacted.
 Versions    v2 flexible.
 """
 

@@ -1,7 +1,8 @@
 """DescribeLogDirs: v1-v5.
 
 Behaviour   The data folder with its space and the size of each partition's log; a null list of topics means all.
-Versions    v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-827) · v5 cordoned folders (KIP-1066: never here).
+Versions    v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-827) · v5 cordoned folders (KIP-1066:
+            never here).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Behaviour   EARLIEST and LATEST are answered from memory; timestamps through the time index and one batch.
             LATEST under read_committed is the last stable offset, not the high watermark; nothing at or above what the
             caller may see is ever answered (-1, without error).
-Versions    v4 current leader epoch (KIP-320) · v7 MAX_TIMESTAMP (KIP-734) · v8 EARLIEST_LOCAL · v9 LATEST_TIERED (KIP-1005) ·
-            v10 time-out · v11 EARLIEST_PENDING_UPLOAD (KIP-1023)
+Versions    v4 current leader epoch (KIP-320) · v7 MAX_TIMESTAMP (KIP-734) · v8 EARLIEST_LOCAL · v9 LATEST_TIERED
+            (KIP-1005) · v10 time-out · v11 EARLIEST_PENDING_UPLOAD (KIP-1023)
 Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and EARLIEST_PENDING_UPLOAD are -1, as Kafka
             answers without it.
 """

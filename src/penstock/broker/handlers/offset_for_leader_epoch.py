@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch: v2-v4.
 
-Behaviour   Where an epoch ends in this log: the largest epoch not above the asked one, and its end offset (KIP-279). A consumer
-            finds out by it whether what it has read was truncated (KIP-320).
+Behaviour   Where an epoch ends in this log: the largest epoch not above the asked one, and its end offset (KIP-279).
+            A consumer finds out by it whether what it has read was truncated (KIP-320).
 Versions    v3 replica id · v4 flexible.
 """
 

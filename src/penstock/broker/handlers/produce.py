@@ -1,10 +1,10 @@
 """Produce: v3-v13 (v0-v2 are advertised, as Kafka does for old librdkafka, and refused by closing the connection).
 
-Behaviour   One batch per partition. A partition's failure never fails its neighbours. acks=0 gets no response, and an error
-            closes the connection; acks=1 is answered after the write to the page cache; acks=all when the batch is below
-            the high watermark, which with penstock.flush=ack is when it is on disk.
-            A partition that must make room first (its first append, a roll, a repair after a full disk) holds the
-            connection back *before* anything of the request is appended: sequences stay in order.
+Behaviour   One batch per partition. A partition's failure never fails its neighbours. acks=0 gets no response, and an
+            error closes the connection; acks=1 is answered after the write to the page cache; acks=all when the batch
+            is below the high watermark, which with penstock.flush=ack is when it is on disk. A partition that must
+            make room first (its first append, a roll, a repair after a full disk) holds the connection back *before*
+            anything of the request is appended: sequences stay in order.
 Versions    v3 RecordBatch v2 only · v5 log start offset · v7 zstd · v8 record errors (KIP-467) · v9 flexible ·
             v10 current leader (KIP-951) · v11/v12 transactions v2 (KIP-890) · v13 topic ids (KIP-516)
 Not done    transactional batches: refused until there is a transaction coordinator.
@@ -77,8 +77,15 @@ class ProduceHandler:
         self._workers = workers
 
     def receive(
-        self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int, version: int, correlation_id: int
-    ) -> None:  # fmt: skip
+        self,
+        connection: Connection,
+        buffer: bytearray,
+        view: memoryview,
+        start: int,
+        end: int,
+        version: int,
+        correlation_id: int,
+    ) -> None:
         prefix = connection.produce_prefix
         if prefix is None or prefix.version != version or not buffer.startswith(prefix.raw, start + 8, end):
             prefix = connection.produce_prefix = parse_prefix(buffer, start, end, version)

@@ -1,8 +1,8 @@
 """Produce on the wire, by hand: the request's common shape without a message object, and its responses.
 
 A producer repeats itself: client id, transactional id, acks, time-out and topic are the same bytes in request after
-request. The connection remembers them as a ``ProducePrefix``; one ``startswith`` then replaces parsing them. Whatever is
-not of that shape (several topics, unknown tags) goes through the compiled codec.
+request. The connection remembers them as a ``ProducePrefix``; one ``startswith`` then replaces parsing them. Whatever
+is not of that shape (several topics, unknown tags) goes through the compiled codec.
 
     key version correlation | client id .. acks timeout 1 topic | partitions: n x (index, size, records) | end
                             |<----------- the prefix ---------->|
