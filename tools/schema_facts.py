@@ -32,18 +32,24 @@ RECORD_MODULES = {
     "end_txn_marker": ["clients/EndTxnMarker"],
     "default_principal_data": ["clients/DefaultPrincipalData"],
     "producer_snapshot": ["storage/ProducerSnapshot"],
-    "group_records": ["group-coordinator/*"],
+    "classic_group_records": [f"group-coordinator/{name}" for name in ("*OffsetCommit*", "GroupMetadata*")],
+    "consumer_group_records": ["group-coordinator/ConsumerGroup*"],
+    "share_group_records": ["group-coordinator/ShareGroup*"],
+    "streams_group_records": ["group-coordinator/StreamsGroup*"],
     "transaction_records": ["transaction-coordinator/*"],
-    "share_records": ["share-coordinator/*"],
+    "share_state_records": ["share-coordinator/*"],
 }
 RECORD_TITLES = {
     "consumer_protocol": "What classic consumers put into JoinGroup and SyncGroup as opaque bytes.",
     "end_txn_marker": "The value of the control record that ends a transaction.",
     "default_principal_data": "A principal as a delegation token or a forwarded request carries it.",
     "producer_snapshot": "The producer state snapshot beside a log's segments.",
-    "group_records": "Keys and values of the records in __consumer_offsets; KEY is the record type.",
+    "classic_group_records": "Records in __consumer_offsets: offsets and classic groups. KEY is the record type.",
+    "consumer_group_records": "Records in __consumer_offsets: consumer groups (KIP-848). KEY is the record type.",
+    "share_group_records": "Records in __consumer_offsets: share groups (KIP-932). KEY is the record type.",
+    "streams_group_records": "Records in __consumer_offsets: streams groups (KIP-1071). KEY is the record type.",
     "transaction_records": "Keys and values of the records in __transaction_state.",
-    "share_records": "Keys and values of the records in __share_group_state.",
+    "share_state_records": "Keys and values of the records in __share_group_state.",
 }
 
 WIRE = {

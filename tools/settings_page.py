@@ -31,8 +31,9 @@ Names are Kafka's wherever Kafka has the setting; our own begin with `penstock.`
    (`"log.segment.bytes" = 1`)
 7. the default
 
-`penstock config` prints what is in force and where it comes from. A wrong name or value is refused at the start. settings are changed with Kafka's tools and clients while the broker runs: *cluster-wide* ones for one broker or for
-all, *per-broker* ones for one broker only, *read-only* ones not at all.
+`penstock config` prints what is in force and where it comes from. A wrong name or value is refused at the start.
+Dynamic settings are changed with Kafka's tools and clients while the broker runs: *cluster-wide* ones for one broker or
+for all, *per-broker* ones for one broker only, *read-only* ones not at all.
 """
 
 

@@ -72,7 +72,8 @@ class File(Protocol):
         """Blocking: the whole file as read-only memory (mmap where there is one); stays valid until ``close``."""
 
     def close(self) -> None:
-        """May run on the loop; closing twice does nothing."""
+        """May run on the loop, also while a worker uses the file (whose call ends in peace); closing twice does
+        nothing. The last close of a removed file gives its blocks back: for a large one, do that in a worker."""
 
 
 class FileSystem(Protocol):

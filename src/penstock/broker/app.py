@@ -28,11 +28,11 @@ from penstock.cluster.follower import ImageFollower
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import Endpoint
 from penstock.cluster.startup import join_cluster
-from penstock.cluster.topics import TopicDefaults
 from penstock.config.broker import BrokerSettings, settings_with_dynamic, topic_config
 from penstock.config.dynamic import check_topic
 from penstock.config.listeners import Listener
 from penstock.config.log import LogConfig
+from penstock.config.setting import ConfigError
 from penstock.model import TopicId, TopicPartition
 from penstock.ports import Clock, FileSystem, MetadataStore, Network, Random, Tasks, Workers
 from penstock.storage.manager import LogManager, StorageConfig
@@ -93,7 +93,7 @@ class BrokerApp:
             clock=ports.clock,
             random=ports.random,
             tasks=ports.tasks,
-            defaults=TopicDefaults(settings.topics.partitions, settings.topics.replication_factor),
+            defaults=settings.topics,
             validate_topic_configs=lambda configs: check_topic(configs, self.settings.effective),
         )
         self._broker = Broker(
@@ -185,9 +185,13 @@ class BrokerApp:
     def _reconfigure(self) -> None:
         """Dynamic settings changed: everybody gets the new object."""
         image = self._image
-        self.settings = settings_with_dynamic(
-            self.settings.effective, image.broker_configs(None), image.broker_configs(self.settings.broker_id)
-        )
+        try:
+            self.settings = settings_with_dynamic(
+                self.settings.effective, image.broker_configs(None), image.broker_configs(self.settings.broker_id)
+            )
+        except ConfigError as error:
+            log.error("a stored setting can't be used, the settings stay as they are: %s", error)
+            return
         self._broker.settings = self.settings
         self._server.reconfigure(self.settings.network)
         self._logs.reconfigure(StorageConfig.of(self.settings.storage))

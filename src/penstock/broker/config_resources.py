@@ -14,7 +14,7 @@ from penstock.cluster.names import check_name
 from penstock.config import dynamic
 from penstock.config.dynamic import Operation, Row
 from penstock.config.effective import Effective
-from penstock.config.setting import UNKNOWN
+from penstock.config.setting import UNKNOWN, ConfigError
 from penstock.model import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ def describe(broker: Broker, resource: Resource, names: Collection[str] | None) 
     describe_one = _DESCRIBE.get(resource.type)
     if describe_one is None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, _MALFORMED)
-    return describe_one(broker, resource.name, names)
+    try:
+        return describe_one(broker, resource.name, names)
+    except ConfigError as error:  # the store holds a value that this broker does not take
+        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
 
 
 def _describe_topic(broker: Broker, name: str, names: Collection[str] | None) -> list[Row]:

@@ -56,7 +56,7 @@ def handler_module(key: int) -> Any:
 
 def advertised_versions() -> list[tuple[int, int, int]]:
     """(key, lowest, highest) of everything served, as ApiVersions lists it."""
-    return [(key, APIS[key].min_version, APIS[key].max_version) for key in sorted(HANDLERS)]
+    return [(key, APIS[key].advertised[0], APIS[key].advertised[-1]) for key in sorted(HANDLERS)]
 
 
 class Dispatch:
@@ -72,7 +72,7 @@ class Dispatch:
         info = APIS.get(key) if key in HANDLERS else None
         if info is None:
             raise MalformedMessage(f"API key {key} is not served")
-        if not info.min_version <= version <= info.max_version or key == 0:
+        if version not in info.versions:
             if key != API_VERSIONS_KEY:
                 raise MalformedMessage(f"{info.name} version {version} is not served")
             connection.respond(*_framed(0, header, handler_module(key).unsupported_version_response()))

@@ -16,11 +16,11 @@ from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
 from penstock.model import BrokerError
-from penstock.runtime import process
+from penstock.runtime import environment, process
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.metastore_sqlite import SqliteMetadataStore, StoreUnusable
-from penstock.runtime.network import LoopNetwork
+from penstock.runtime.network import TcpNetwork
 from penstock.runtime.random import SystemRandom
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
@@ -39,7 +39,7 @@ def serve(options: argparse.Namespace) -> int:
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
-    process.prepare()
+    process.prepare_process()
     return process.run(_serve(settings))
 
 
@@ -53,12 +53,12 @@ async def _serve(settings: BrokerSettings) -> int:
         fs=DiskFileSystem(),
         workers=workers,
         tasks=tasks,
-        network=LoopNetwork(settings.network),
+        network=TcpNetwork(backlog=settings.network.backlog),
         open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
     )
     app = BrokerApp(settings, ports, on_fatal=_disk_failed)
     stop = asyncio.Event()
-    process.on_stop_signals(stop.set)
+    process.on_stop_signals(lambda _: stop.set())
     try:
         await app.start()
     except (BrokerError, OSError, StoreUnusable) as error:
@@ -90,4 +90,4 @@ def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
 def _disk_failed(error: BaseException) -> None:
     """A failed fsync is final: end now, without the clean-shutdown marker, so that the next start checks the log."""
     log.critical("the data folder failed, ending now: %s", error)
-    process.halt(1)
+    environment.halt(1)

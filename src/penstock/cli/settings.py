@@ -6,7 +6,7 @@ import argparse
 
 from penstock.config.effective import Effective
 from penstock.config.sources import load
-from penstock.runtime import process
+from penstock.runtime import environment
 
 # Variables that begin with PENSTOCK_ and are no settings of the broker.
 OTHER_VARIABLES = ("PENSTOCK_BOOTSTRAP_SERVER",)
@@ -24,8 +24,8 @@ def load_settings(options: argparse.Namespace) -> Effective:
     return load(
         flags,
         options.set,
-        process.environment(),
-        process.read_settings_file,
-        hostname=process.host_name(),
+        environment.variables(),
+        environment.read_file,
+        hostname=environment.host_name(),
         other_variables=OTHER_VARIABLES,
     )

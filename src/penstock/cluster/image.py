@@ -306,6 +306,8 @@ def _differences(before: TopicImage | None, after: TopicImage) -> list[Partition
         was = old[index] if index < len(old) else None
         if was is not state and was != state:
             changes.append(PartitionChange(after.name, after.topic_id, index, was, state))
+    for index in range(len(after.partitions), len(old)):  # nobody takes partitions away; whoever edits the store might
+        changes.append(PartitionChange(after.name, after.topic_id, index, old[index], None))
     return changes
 
 

@@ -32,7 +32,7 @@ class ApiInfo(NamedTuple):
 
     @property
     def advertised(self) -> range:
-        """What ApiVersions says. Produce 0-2 are refused all the same: without them, old librdkafkas stop compressing."""
+        """What ApiVersions says. Produce 0-2 are refused, but without them old librdkafkas stop compressing."""
         return range(self.min_version if self.advertised_min is None else self.advertised_min, self.max_version + 1)
 
     def is_flexible(self, version: int) -> bool:

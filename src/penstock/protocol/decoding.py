@@ -189,7 +189,12 @@ class _Decoder:
                 out.add(f"{value} = [bytes(buffer[q : q + 16]) for q in range(p, e, 16)]", "p = e")
             elif field.wire in wire.STRUCT_FORMATS:
                 code = wire.STRUCT_FORMATS[field.wire]
-                out.add(f"{value} = list(unpack_from(f'>{{{count}}}{code}', buffer, p))", f"p += {size} * {count}")
+                few = out.refer("few", wire.few(code, "unpack_from"))
+                with out.block(f"if {count} < {wire.FEW}:"):
+                    out.add(f"{value} = list({few}[{count}](buffer, p))")
+                with out.block("else:"):
+                    out.add(f"{value} = list(unpack_from(f'>{{{count}}}{code}', buffer, p))")
+                out.add(f"p += {size} * {count}")
             else:
                 out.add(f"{value} = []")
                 with out.block(f"for _ in range({count}):"):

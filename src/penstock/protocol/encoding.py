@@ -101,7 +101,7 @@ class _Encoder:
 
     def field(self, value: str, m: str, field: FieldFacts) -> None:
         nullable = self.version in field.nullable
-        if not nullable and field.nullable:  # null is possible in the class, not in this version
+        if not nullable and (field.nullable or field.default is None):  # the class allows null, this version does not
             with self.out.block(f"if {value} is None:"):
                 self.out.add(f"raise unsupported_null({m}, {self.version}, {field.name!r})")
         if field.is_list:
@@ -162,7 +162,12 @@ class _Encoder:
         if field.wire == "uuid":
             out.add(f"out += b''.join({name})")
         elif field.wire in wire.STRUCT_FORMATS:
-            out.add(f"out += pack(f'>{{len({name})}}{wire.STRUCT_FORMATS[field.wire]}', *{name})")
+            code = wire.STRUCT_FORMATS[field.wire]
+            few = out.refer("few", wire.few(code, "pack"))
+            with out.block(f"if len({name}) < {wire.FEW}:"):
+                out.add(f"out += {few}[len({name})](*{name})")
+            with out.block("else:"):
+                out.add(f"out += pack(f'>{{len({name})}}{code}', *{name})")
         else:
             element = out.fresh("m")
             with out.block(f"for {element} in {name}:"):

@@ -30,7 +30,7 @@ class Source:
 
     def fresh(self, prefix: str) -> str:
         """A name that nothing else in this codec has."""
-        number = self.names["#"] = self.names.get("#", 0) + 1
+        number = self.names["#"] = self.names.get("#", 0) + 1  # no name that source code could use
         return f"{prefix}{number}"
 
     def refer(self, prefix: str, value: Any) -> str:

@@ -9,7 +9,8 @@ A message is a class; its fields are annotated with a wire type, the versions th
     epoch: Annotated[i32, "12+ tag 3"] = -1                a tagged field: written only when it differs from its default
 
 ``bool``, ``float`` (float64), ``str``, ``bytes`` and ``list[...]`` are wire types themselves; ``T | None`` alone means
-"may be null in every version". Structs are classes nested in their message. ``facts.py`` reads this notation.
+"may be null in every version" ("null never": in none, the default None only means that nothing is set yet). Structs
+are classes nested in their message. ``facts.py`` reads this notation.
 """
 
 from __future__ import annotations

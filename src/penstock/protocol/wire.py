@@ -6,11 +6,15 @@ buffer raises ``IndexError``; the compiled function turns it into ``MalformedMes
 
 from __future__ import annotations
 
+import struct
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from penstock.protocol.errors import MalformedMessage, UnsupportedField
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.protocol.types import Buffer
 
 STRING_BYTES_MAX = 0x7FFF  # Kafka's limit in every version, although a compact string could say more
@@ -23,6 +27,15 @@ STRUCT_FORMATS = {
     "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d",
     "uuid": "16s",
 }  # fmt: skip
+
+# Lists of numbers are mostly this short (replicas, partitions): those have their struct ready.
+FEW = 9
+
+
+@cache
+def few(code: str, method: str) -> tuple[Callable[..., Any], ...]:
+    """The bound ``pack`` or ``unpack_from`` for 0 to 8 numbers of that format."""
+    return tuple(getattr(struct.Struct(f">{count}{code}"), method) for count in range(FEW))
 
 
 def rest_of_varint(buffer: Buffer, first: int, position: int) -> tuple[int, int]:

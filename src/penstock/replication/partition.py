@@ -4,8 +4,8 @@ Pure: it owns no task, socket or file. It decides leadership and the high waterm
 
     log start <= last stable offset <= high watermark <= flushed end (flush=ack) <= log end
 
-With ``flush=ack`` the high watermark follows the flushed end: nothing is visible, and nothing acknowledged with acks=all,
-that a power cut could take back. With ``flush=interval|os`` it follows the log end, as Kafka's does.
+With ``flush=ack`` the high watermark follows the flushed end: nothing is visible, and nothing acknowledged with
+acks=all, that a power cut could take back. With ``flush=interval|os`` it follows the log end, as Kafka's does.
 
 A crash forgets the high watermark; after recovery everything that the log kept is flushed, and a single replica's high
 watermark is its log end.

@@ -113,7 +113,9 @@ def record_data(recorder: Recorder, topic_id: bytes) -> None:
         fetched = FetchRequest.FetchTopic(topic=TOPIC, topic_id=topic_id, partitions=partitions)
         ask(FetchRequest(max_wait_ms=100, min_bytes=1, topics=[fetched]), version)
     for version in (1, 11):
-        offsets = [ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=t) for t in (-2, -1, 0)]
+        latest = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1)
+        by_time = ListOffsetsRequest.ListOffsetsPartition(partition_index=1, timestamp=0)
+        offsets = [latest, by_time]
         ask(ListOffsetsRequest(topics=[ListOffsetsRequest.ListOffsetsTopic(TOPIC, offsets)]), version)
     epoch = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=0, leader_epoch=0)
     ask(OffsetForLeaderEpochRequest(topics=[OffsetForLeaderEpochRequest.OffsetForLeaderTopic(TOPIC, [epoch])]), 4)

@@ -15,12 +15,12 @@ import kafka.protocol.producer
 import kafka.protocol.sasl
 import msgspec
 import pytest
-from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 from penstock.protocol.codec import decoder, encoder
 from penstock.protocol.facts import struct_fields
 from penstock.protocol.schema.api_versions import ApiVersionsResponse
 from penstock.protocol.types import Message
+from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 PLACES = (
     kafka.protocol.admin,
@@ -90,4 +90,4 @@ def test_kafka_python_reads_and_writes_the_same_bytes(message: type[Message]) ->
             assert written == data
             assert decode(written, 0)[0] == made_up
 
-        for_all(messages(message, version), check, examples=6)
+        for_all(messages(message, version), check, examples=8)

@@ -17,12 +17,12 @@ from typing import Any
 import kio.schema
 import pytest
 from kio.serial import entity_reader, entity_writer
-from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
 from penstock.protocol.facts import struct_fields
 from penstock.protocol.types import Message
+from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 KIO_MODULES = {module.name for module in pkgutil.iter_modules(kio.schema.__path__)}
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -88,4 +88,4 @@ def test_kio_reads_and_writes_the_same_bytes(message: type[Message]) -> None:
             assert written.getvalue() == data
             assert decode(written.getvalue(), 0)[0] == made_up
 
-        for_all(messages(message, version, realistic=True), check, examples=6)
+        for_all(messages(message, version, realistic=True), check, examples=8)

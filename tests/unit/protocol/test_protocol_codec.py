@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
+from collections.abc import Iterator
 
+import msgspec
 import pytest
-from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 from penstock.protocol.codec import appender, decoder, encoder
 from penstock.protocol.errors import MalformedMessage, UnsupportedField, UnsupportedVersion
+from penstock.protocol.facts import struct_fields
 from penstock.protocol.schema.api_versions import ApiVersionsRequest
 from penstock.protocol.schema.create_topics import CreateTopicsRequest
 from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
 from penstock.protocol.schema.fetch import FetchRequest, FetchResponse
 from penstock.protocol.schema.metadata import MetadataRequest
 from penstock.protocol.schema.produce import ProduceRequest
+from penstock.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
 from penstock.protocol.types import Message
+from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
+
+# An empty string is a byte on the wire, an empty list in memory 56: Kafka's own objects have the same ratio.
+MEMORY_PER_BYTE_MAX = 64
 
 every_message = pytest.mark.parametrize("message", all_messages(), ids=message_name)
 
@@ -32,7 +40,7 @@ def test_every_version_reads_back_what_it_wrote(message: type[Message]) -> None:
             read, end = decode(memoryview(bytearray(b"\xff" * 3 + data + b"\xff")), 3)
             assert (read, end) == (made_up, 3 + len(data))
 
-        for_all(messages(message, version), check, examples=4)
+        for_all(messages(message, version), check, examples=6)
 
 
 @every_message
@@ -55,7 +63,7 @@ def test_no_bytes_do_more_than_be_refused(message: type[Message]) -> None:
                     mutant[dice.randrange(len(mutant))] = dice.choice((0, 1, 0x7F, 0x80, 0xFF, dice.randrange(256)))
                 _read_or_refuse(decode, mutant)
 
-        for_all(messages(message, version), check, examples=2)
+        for_all(messages(message, version), check, examples=3)
 
 
 def _read_or_refuse(decode, data: bytes | bytearray) -> None:
@@ -64,6 +72,43 @@ def _read_or_refuse(decode, data: bytes | bytearray) -> None:
     except MalformedMessage:
         return
     assert 0 <= end <= len(data)
+
+
+@every_message
+def test_the_densest_bytes_cost_a_bounded_multiple_of_their_size(message: type[Message]) -> None:
+    """Lists of the shortest possible elements are the worst that a peer can send."""
+    version = message.VERSIONS[-1]
+    encode, decode = encoder(message, version), decoder(message, version)
+    for worst in _with_one_dense_list(message, message, version):
+        data = encode(worst)
+        tracemalloc.start()
+        decode(data, 0)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak_bytes < MEMORY_PER_BYTE_MAX * len(data)
+
+
+def _with_one_dense_list(kind: type[msgspec.Struct], message: type[Message], version: int) -> Iterator[msgspec.Struct]:
+    """Structs as short as can be, but for one list in them or below them."""
+    for field in struct_fields(kind, message):
+        if version not in field.versions or not (field.is_list or field.struct):
+            continue
+        values: list[object] = []
+        if field.struct is None:
+            values.append([{"string": "", "bytes": b"", "uuid": bytes(16)}.get(field.wire, 0)] * 200)
+        else:
+            if field.is_list:
+                values.append([_shortest(field.struct)] * 200)
+            for inner in _with_one_dense_list(field.struct, message, version):
+                values.append([inner] if field.is_list else inner)
+        for value in values:
+            whole = _shortest(kind)
+            setattr(whole, field.name, value)
+            yield whole
+
+
+def _shortest(kind: type[msgspec.Struct]) -> msgspec.Struct:
+    return kind(records=b"") if "records" in kind.__struct_fields__ else kind()
 
 
 @every_message
@@ -177,6 +222,14 @@ def test_only_records_point_into_the_buffer() -> None:
     buffer[:] = bytes(len(buffer))
     assert (request.transactional_id, request.topic_data[0].name) == ("id", "topic")
     assert bytes(request.topic_data[0].partition_data[0].records) == bytes(5)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_bytes_are_copied_out_of_the_buffer(version: int) -> None:
+    buffer = bytearray(encoder(SaslAuthenticateRequest, version)(SaslAuthenticateRequest(auth_bytes=b"secret")))
+    request, _ = decoder(SaslAuthenticateRequest, version)(memoryview(buffer), 0)
+    buffer[:] = bytes(len(buffer))
+    assert type(request.auth_bytes) is bytes and request.auth_bytes == b"secret"
 
 
 def test_an_appender_continues_what_is_there() -> None:

@@ -38,4 +38,4 @@ def _names(image: MetadataImage, resource_type: int) -> list[str]:
         return sorted(image.topics)
     if resource_type in (BROKER, BROKER_LOGGER):
         return [str(broker_id) for broker_id in sorted(image.brokers)]
-    return image.config_names(KINDS[resource_type])
+    return image.configured(KINDS[resource_type])

@@ -103,7 +103,12 @@ class ProduceHandler:
     ) -> None:
         _, position = decode_request_header(view[:end], start)
         message, _ = request_decoder(0, version)(view[:end], position)
-        request = _AnyTopics(version, correlation_id, [(t.name, t.topic_id) for t in message.topic_data])
+        request = _AnyTopics(
+            version,
+            correlation_id,
+            [(t.name, t.topic_id) for t in message.topic_data],
+            has_transactional_id=message.transactional_id is not None,
+        )
         topics = []
         for topic in message.topic_data:
             replicas = self._replicas_of(version, topic.name, topic.topic_id)
@@ -138,6 +143,7 @@ class ProduceHandler:
         outcomes: list[list[Result | Admitted]] = []
         looks: list[NeedsLook] = []
         rooms: list[Room] = []
+        is_transactional = False
         for topic_number, (replicas, entries) in enumerate(topics):
             outcome: list[Result | Admitted] = []
             for number, entry in enumerate(entries):
@@ -146,11 +152,19 @@ class ProduceHandler:
                     looks.append(one)
                     continue
                 outcome.append(one)
-                if not isinstance(one, Result):
+                if isinstance(one, Result):
+                    is_transactional |= one.code == ErrorCode.INVALID_TXN_STATE
+                else:
                     replica, batch, header = one
                     if not replica.partition.log.can_append(len(batch), header.max_timestamp, now_ms):
                         rooms.append((replica, len(batch), header.max_timestamp))
             outcomes.append(outcome)
+        if is_transactional and not request.has_transactional_id:
+            # Kafka refuses the whole request: a transactional batch without an id can't be authorised.
+            refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
+            self._answer(connection, request, acks, timeout_ms, rows, [])
+            return
         if looks or rooms:
             connection.serve_again_later()
             connection.hold()
@@ -214,7 +228,7 @@ class ProduceHandler:
                 record_errors=refused.record_errors,
             )
         if header.attributes & TRANSACTIONAL_BIT:
-            return Result(index, ErrorCode.INVALID_TXN_STATE, message="transactions are not served yet")
+            return Result(index, ErrorCode.INVALID_TXN_STATE)
         return replica, batch, header
 
     def _append_one(self, index: int, admitted: Admitted, now_ms: int, *, is_urgent: bool) -> tuple[Result, int]:
@@ -290,6 +304,7 @@ class ProduceHandler:
 
 class _OneTopic:
     __slots__ = ("_correlation_id", "_prefix", "version")
+    has_transactional_id = False
 
     def __init__(self, version: int, correlation_id: int, prefix: ProducePrefix) -> None:
         self.version = version
@@ -301,9 +316,12 @@ class _OneTopic:
 
 
 class _AnyTopics:
-    __slots__ = ("_correlation_id", "_topics", "version")
+    __slots__ = ("_correlation_id", "_topics", "has_transactional_id", "version")
 
-    def __init__(self, version: int, correlation_id: int, topics: list[tuple[str, bytes]]) -> None:
+    def __init__(
+        self, version: int, correlation_id: int, topics: list[tuple[str, bytes]], *, has_transactional_id: bool
+    ) -> None:
+        self.has_transactional_id = has_transactional_id
         self.version = version
         self._correlation_id = correlation_id
         self._topics = topics
@@ -314,7 +332,8 @@ class _AnyTopics:
 
 
 def _failed(index: int, failed: BrokerError, log_start_offset: int = -1) -> Result:
-    return Result(index, failed.code, log_start_offset=log_start_offset, message=failed.message or None)
+    """Kafka sends texts about refused batches only; others are for the log."""
+    return Result(index, failed.code, log_start_offset=log_start_offset)
 
 
 def _view(records: bytes | memoryview | None) -> memoryview:

@@ -6,7 +6,7 @@ memory stays within the limit that the caller gives for the decompressed payload
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from penstock.ports import Buffer
 from penstock.protocol.records.compression import DECOMPRESSED_BYTES_MAX, decompress
@@ -36,38 +36,74 @@ def iter_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
     if header.count < 0:
         raise CorruptBatch(f"Found invalid record count {header.count} in magic v{header.magic} batch")
     try:
-        position = 0
-        for _ in range(header.count):
-            record, position = _read_record(payload, position, header)
-            yield record
+        position = yield from _iter_records(payload, header)
     except IndexError:
         raise CorruptBatch("Incorrect declared batch size, premature EOF reached") from None
     if position != len(payload):
         raise CorruptBatch("Incorrect declared batch size, records still remaining in file")
 
 
-def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
-    size, position = decode_varint(data, position)
-    end = position + size
-    if size < 0 or end > len(data):
-        raise CorruptBatch(f"a record of {size} bytes does not fit into the {len(data) - position} that are left")
-    timestamp_delta, position = decode_varint(data, position + 1, bytes_max=10)  # 1: attributes, unused
-    offset_delta, position = decode_varint(data, position)
-    key, position = _read_bytes(data, position)
-    value, position = _read_bytes(data, position)
-    headers: tuple[Header, ...] = ()
+def _iter_records(data: bytes, header: BatchHeader) -> Generator[Record, None, int]:
+    """Yields the records and returns where they end; an ``IndexError`` when the bytes end before.
+
+    One long loop on purpose: numbers of one byte, which nearly all are, are decoded on the spot (the even ones stand
+    for 0, 1, 2, ...): a function call costs more than all the rest.
+    """
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.is_append_time else None
+    data_end = len(data)
+    position = 0
+    for _ in range(header.count):
+        size, position = decode_varint(data, position)
+        end = position + size
+        if size < 0 or end > data_end:
+            raise CorruptBatch(f"a record of {size} bytes does not fit into the {data_end - position} that are left")
+        position += 1  # the record's attributes: none exist
+        byte = data[position]
+        if byte < 0x80:
+            timestamp = base_timestamp + ((byte >> 1) ^ -(byte & 1))
+            position += 1
+        else:
+            delta, position = decode_varint(data, position, bytes_max=10)
+            timestamp = base_timestamp + delta
+        byte = data[position]
+        if byte < 0x80:
+            offset = base_offset + ((byte >> 1) ^ -(byte & 1))
+            position += 1
+        else:
+            delta, position = decode_varint(data, position)
+            offset = base_offset + delta
+        key: bytes | None
+        byte = data[position]
+        if byte & 0x81:
+            key, position = _read_bytes(data, position)
+        else:
+            start = position + 1
+            position = start + (byte >> 1)
+            key = data[start:position]
+        value: bytes | None
+        byte = data[position]
+        if byte & 0x81:
+            value, position = _read_bytes(data, position)
+        else:
+            start = position + 1
+            position = start + (byte >> 1)
+            value = data[start:position]
+        headers: tuple[Header, ...] = ()
+        if data[position]:
+            headers, position = _read_headers(data, position, end)
+        else:
+            position += 1
+        if position != end:
+            raise CorruptBatch(f"a record's parts end at byte {position}, the record at {end}")
+        yield _new(Record, (offset, timestamp if append_time is None else append_time, key, value, headers))
+    return position
+
+
+def _read_headers(data: bytes, position: int, record_end: int) -> tuple[tuple[Header, ...], int]:
     count, position = decode_varint(data, position)
-    if count:
-        if count < 0 or count > end - position:
-            raise CorruptBatch(f"a record claims {count} headers")
-        headers, position = _read_headers(data, position, count)
-    if position != end:
-        raise CorruptBatch(f"a record's parts end at byte {position}, the record at {end}")
-    timestamp = header.max_timestamp if header.is_append_time else header.base_timestamp + timestamp_delta
-    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), position
-
-
-def _read_headers(data: bytes, position: int, count: int) -> tuple[tuple[Header, ...], int]:
+    if count < 0 or count > record_end - position:
+        raise CorruptBatch(f"a record claims {count} headers")
     headers: list[Header] = []
     for _ in range(count):
         name, position = _read_bytes(data, position)
@@ -86,3 +122,6 @@ def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
     if end > len(data):
         raise CorruptBatch(f"a field of {size} bytes is cut off")
     return data[position:end], end
+
+
+_new = tuple.__new__

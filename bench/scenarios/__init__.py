@@ -1,0 +1,14 @@
+"""All scenarios, in the order in which they run: loads on servers that stay up, then growth, starts and crashes."""
+
+from __future__ import annotations
+
+from ..measure import Scenario
+from . import durable, growth, requests, startup, throughput
+
+ALL: tuple[Scenario, ...] = (
+    *throughput.SCENARIOS,
+    *requests.SCENARIOS,
+    *durable.SCENARIOS,
+    *growth.SCENARIOS,
+    *startup.SCENARIOS,
+)

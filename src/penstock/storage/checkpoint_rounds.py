@@ -1,0 +1,211 @@
+"""Checkpoint rounds: move the recovery points of the logs that changed, so that a crash costs little scanning.
+
+A round takes place a second after a log changed, or when one has grown by 64 MiB. Its order is what recovery relies on:
+
+    1  note index tails, epochs, snapshots and the log end of each changed log, at one moment
+    2  wait until that log end is flushed
+    3  write and sync the notes        (a crash up to here: the old recovery points, and some files that are ahead)
+    4  write the recovery points       (atomically)
+
+Idle logs cost nothing: only those that changed are looked at. A full disk postpones a round and loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from penstock.model import StorageFailed, TopicPartition
+from penstock.ports import Clock, FileSystem, Workers
+from penstock.storage import folder as names
+from penstock.storage import log_checkpoint
+from penstock.storage.checkpoints import encode_offsets
+from penstock.storage.group_commit import SYNC_ALL_FROM_LOGS, GroupCommit
+from penstock.storage.log import PartitionLog
+from penstock.storage.log_checkpoint import LogCheckpoint
+from penstock.storage.segment_files import Housekeeping, SyncFailed, prune_snapshots, save
+
+_log = logging.getLogger(__name__)
+
+INTERVAL_S = 1.0
+HIGH_WATERMARKS_INTERVAL_S = 5.0
+
+
+class CheckpointRounds:
+    def __init__(
+        self,
+        *,
+        data_dir: str,
+        fs: FileSystem,
+        clock: Clock,
+        workers: Workers,
+        commits: GroupCommit,
+        logs: Mapping[TopicPartition, PartitionLog],
+    ) -> None:
+        self._data_dir = data_dir
+        self._fs = fs
+        self._clock = clock
+        self._workers = workers
+        self._commits = commits
+        self._logs = logs
+        self._changed: dict[PartitionLog, None] = {}
+        self.touched: dict[PartitionLog, None] = {}  # since the folder was opened
+        self._lock = asyncio.Lock()
+        self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._log_starts: dict[TopicPartition, int] | None = None
+        self._high_watermarks_due = 0.0
+
+    def changed(self, log: PartitionLog) -> None:
+        """``log`` wants a place in the next round."""
+        self._changed[log] = None
+        self.touched[log] = None
+        self._wake.set()
+
+    def hurry(self) -> None:
+        self._hurry.set()
+
+    def forget(self, log: PartitionLog) -> None:
+        self._changed.pop(log, None)
+        self.touched.pop(log, None)
+
+    async def run(self) -> None:
+        """For ever: a round soon after each change."""
+        while True:
+            await self._wake.wait()
+            timer = self._clock.call_later(INTERVAL_S, self._hurry.set)
+            await self._hurry.wait()
+            timer.cancel()
+            self._hurry.clear()
+            self._wake.clear()
+            await self.round()
+            if self._changed:
+                self._wake.set()
+
+    async def round(self) -> None:
+        async with self._lock:
+            logs, self._changed = list(self._changed), {}
+            busy = [log for log in logs if log.is_being_cut]
+            self._changed.update(dict.fromkeys(busy))
+            points = [log_checkpoint.begin(log) for log in logs if not log.is_being_cut and not log.is_closed]
+            await self._complete(points)
+
+    async def close(self) -> bool:
+        """The last round, of every log that was touched. False: not everything could be written."""
+        async with self._lock:
+            points = [log_checkpoint.begin(log, closing=True) for log in self.touched if log.failure is None]
+            self._high_watermarks_due = 0.0
+            return await self._complete(points) and not any(log.is_interrupted for log in self.touched)
+
+    async def lower_recovery_point(self, log: PartitionLog, offset: int) -> None:
+        """Before a log is cut: durable when it returns."""
+        async with self._lock:
+            if log.recovery_point > offset:
+                log.recovery_point = offset
+                await self._workers.run(self._write_file, names.RECOVERY_POINTS, self._recovery_points())
+
+    # --- one round ----------------------------------------------------------------------------------------------------
+
+    async def _complete(self, points: list[LogCheckpoint]) -> bool:
+        try:
+            for point in points:
+                await self._commits.flushed(point.log)
+            written = await self._save([point for point in points if point.log.active is not None])
+            for point in written:
+                if log_checkpoint.finish(point):
+                    point.log.recovery_point = max(point.log.recovery_point, point.end_offset)
+            await self._write_offsets()
+        except StorageFailed as error:
+            self._postpone(points, error)
+            return False
+        except SyncFailed as error:
+            self._commits.fail(error)
+            return False
+        except OSError as error:
+            self._postpone(points, error)
+            return False
+        pruned = [point.work for point in written if point.work.snapshots]
+        if pruned:
+            await self._workers.run(_prune_all, self._fs, pruned)
+        return len(written) == sum(point.log.active is not None for point in points)
+
+    async def _save(self, points: list[LogCheckpoint]) -> list[LogCheckpoint]:
+        """Write what the logs noted; returns those that are done."""
+        if not points:
+            return []
+        errors = await self._workers.run(_save_all, self._fs, self._data_dir, [point.work for point in points])
+        for point, error in zip(points, errors, strict=True):
+            if error is not None:
+                self._postpone([point], error)
+        return [point for point, error in zip(points, errors, strict=True) if error is None]
+
+    def _postpone(self, points: list[LogCheckpoint], error: Exception) -> None:
+        for point in points:
+            log_checkpoint.abandon(point)
+            if not point.log.is_closed:
+                _log.warning("the checkpoint of %s is postponed: %s", point.log.tp, error)
+                self.changed(point.log)
+
+    async def _write_offsets(self) -> None:
+        await self._workers.run(self._write_file, names.RECOVERY_POINTS, self._recovery_points())
+        log_starts = {
+            tp: log.log_start_offset
+            for tp, log in self._logs.items()
+            if log.active is not None and log.log_start_offset > log.segments[0].base_offset
+        }
+        if log_starts != self._log_starts:
+            await self._workers.run(self._write_file, names.LOG_STARTS, log_starts)
+            self._log_starts = log_starts
+        if self._clock.monotonic() >= self._high_watermarks_due:
+            self._high_watermarks_due = self._clock.monotonic() + HIGH_WATERMARKS_INTERVAL_S
+            await self._workers.run(self._write_file, names.HIGH_WATERMARKS, self._of_logs(_high_watermark_of))
+
+    def _recovery_points(self) -> dict[TopicPartition, int]:
+        return self._of_logs(_recovery_point_of)
+
+    def _of_logs(self, offset_of: Callable[[PartitionLog], int]) -> dict[TopicPartition, int]:
+        return {tp: offset_of(log) for tp, log in self._logs.items() if log.active is not None}
+
+    def _write_file(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        """Blocking."""
+        self._fs.write_file_atomically(f"{self._data_dir}/{name}", encode_offsets(offsets))
+
+
+def _recovery_point_of(log: PartitionLog) -> int:
+    return log.recovery_point
+
+
+def _high_watermark_of(log: PartitionLog) -> int:
+    return log.committed_end_offset()
+
+
+def _save_all(fs: FileSystem, data_dir: str, works: list[Housekeeping]) -> list[OSError | None]:
+    """Blocking. Each log's notes, durable, or why not; a failed sync is raised."""
+    if len(works) >= SYNC_ALL_FROM_LOGS:
+        errors = [_save_one(fs, work, sync=False) for work in works]
+        try:
+            if fs.sync_all(data_dir):
+                return errors
+        except OSError as error:
+            raise SyncFailed(*error.args) from error
+    return [_save_one(fs, work, sync=True) for work in works]
+
+
+def _save_one(fs: FileSystem, work: Housekeeping, *, sync: bool) -> OSError | None:
+    try:
+        save(fs, work, sync=sync)
+    except SyncFailed:
+        raise
+    except OSError as error:
+        return error
+    return None
+
+
+def _prune_all(fs: FileSystem, works: list[Housekeeping]) -> None:
+    """Blocking."""
+    for work in works:
+        try:
+            prune_snapshots(fs, work)
+        except FileNotFoundError:
+            pass  # the partition was deleted meanwhile

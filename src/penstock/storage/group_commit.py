@@ -1,0 +1,198 @@
+"""The group commit: makes what was appended durable, for everybody at once.
+
+An appended log is marked dirty. A small number of workers run fdatasync, each for one dirty log at a time, and
+everything that is appended to a log while its sync runs shares the next one; when many logs are dirty, one syncfs
+serves them all.
+
+    mode        a dirty log is synced
+    ack         at once when somebody waits (``urgent``, ``hurry``), else after ``LAG_S``
+    interval    after the flush interval
+    os          when the operating system likes; a checkpoint round syncs it at the latest
+    each mode   ``flush.ms`` and ``flush.messages`` of the topic bring it forward
+
+Promise: ``PartitionLog.flushed_end_offset`` moves only after a sync that began after those bytes were written has
+returned. A failed sync is never repeated (Linux would answer "fine" with the data gone): the folder is given up,
+``on_fatal`` is told, and whoever waits gets ``StorageFailed``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from penstock.model import StorageFailed
+from penstock.ports import Clock, File, FileSystem, TimerHandle, Workers
+
+if TYPE_CHECKING:
+    from penstock.storage.log import Flush, PartitionLog
+
+FlushMode = Literal["ack", "interval", "os"]
+
+SYNCS_AT_ONCE = 4
+"""A disk's queue serves a few syncs side by side; more only hold threads."""
+SYNC_ALL_FROM_LOGS = 16
+"""As many dirty logs are cheaper to serve by one syncfs than one by one."""
+LAG_S = 0.005
+"""How long an append may stay unsynced when nobody waits for it."""
+_NEVER_MS = 9_223_372_036_854_775_807
+
+
+class GroupCommit:
+    def __init__(
+        self,
+        *,
+        fs: FileSystem,
+        clock: Clock,
+        workers: Workers,
+        data_dir: str,
+        mode: FlushMode = "ack",
+        interval_ms: int = 1_000,
+        on_fatal: Callable[[OSError], None],
+    ) -> None:
+        self._fs = fs
+        self._clock = clock
+        self._workers = workers
+        self._data_dir = data_dir
+        self._delay_s: float | None = {"ack": LAG_S, "interval": interval_ms / 1_000, "os": None}[mode]
+        self._on_fatal = on_fatal
+        self._later: dict[PartitionLog, float] = {}  # dirty logs and when they are due
+        self._ready: dict[PartitionLog, None] = {}  # dirty logs that wait for a worker
+        self._syncing: dict[PartitionLog, bool] = {}  # -> somebody hurries: sync again at once if it grew meanwhile
+        self._jobs = 0
+        self._timer: TimerHandle | None = None
+        self._timer_due = 0.0
+        self.failed: OSError | None = None
+
+    def mark_dirty(self, log: PartitionLog, *, urgent: bool = False) -> None:
+        """``log`` was appended to. Cheap when it is known to be dirty already."""
+        if urgent or log.log_end_offset - log.flushed_end_offset >= log.config.flush_messages:
+            self.hurry(log)
+        elif log not in self._later and log not in self._ready and log not in self._syncing:
+            self._wait(log)
+
+    def hurry(self, log: PartitionLog) -> None:
+        """Somebody waits for the end that ``log`` has now."""
+        if log in self._syncing:
+            self._syncing[log] = True
+        elif log not in self._ready and log.flushed_end_offset < log.log_end_offset and self.failed is None:
+            self._later.pop(log, None)
+            self._ready[log] = None
+            self._start()
+
+    def forget(self, log: PartitionLog) -> None:
+        """``log`` is closed or goes away: start no more syncs for it."""
+        self._later.pop(log, None)
+        self._ready.pop(log, None)
+
+    async def flushed(self, log: PartitionLog) -> None:
+        """Wait until everything that ``log`` holds now is durable; raises ``StorageFailed`` if that can't be had."""
+        if log.flushed_end_offset >= log.log_end_offset:
+            return
+        if self.failed is not None:
+            raise StorageFailed(message=f"the data folder failed: {self.failed}")
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        log.flush_waiters.append((log.log_end_offset, reached))
+        self.hurry(log)
+        await reached
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+
+    def _wait(self, log: PartitionLog) -> None:
+        delay_s = self._delay_s
+        if log.config.flush_ms < _NEVER_MS:
+            flush_s = log.config.flush_ms / 1_000
+            delay_s = flush_s if delay_s is None else min(delay_s, flush_s)
+        if delay_s is None or self.failed is not None:
+            return
+        due = self._clock.monotonic() + delay_s
+        self._later[log] = due
+        if self._timer is None or due < self._timer_due:
+            self._arm(due)
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = due
+        self._timer = self._clock.call_later(max(0.0, due - self._clock.monotonic()), self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        now = self._clock.monotonic()
+        for log in [log for log, due in self._later.items() if due <= now + 0.000_5]:
+            del self._later[log]
+            self._ready[log] = None
+        if self._later:
+            self._arm(min(self._later.values()))
+        self._start()
+
+    # --- syncing ------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        while self._ready and self._jobs < SYNCS_AT_ONCE and self.failed is None:
+            logs = list(self._ready)
+            if len(logs) < SYNC_ALL_FROM_LOGS:
+                del logs[1:]
+            flushes = []
+            for log in logs:
+                del self._ready[log]
+                flush = log.begin_flush()
+                if flush is not None:
+                    self._syncing[log] = False
+                    flushes.append(flush)
+            if flushes:
+                self._submit(flushes)
+
+    def _submit(self, flushes: list[Flush]) -> None:
+        fs, data_dir = self._fs, self._data_dir
+        files = [file for flush in flushes for file in flush.files]
+        everything = len(flushes) >= SYNC_ALL_FROM_LOGS
+
+        def sync() -> None:
+            _sync(fs, data_dir, files, everything=everything)
+
+        def done(_: None, error: BaseException | None) -> None:
+            self._jobs -= 1
+            self._finish(flushes, error)
+
+        self._jobs += 1
+        self._workers.submit(sync, done)
+
+    def _finish(self, flushes: list[Flush], error: BaseException | None) -> None:
+        for flush in flushes:
+            flush.release()
+        if error is not None:
+            self.fail(error)
+            return
+        for flush in flushes:
+            log = flush.log
+            hurried = self._syncing.pop(log)
+            log.end_flush(flush)
+            if log.flushed_end_offset < log.log_end_offset and not log.is_closed:
+                if hurried or log.flush_waiters:
+                    self._ready[log] = None
+                elif log not in self._later and log not in self._ready:
+                    self._wait(log)
+        self._start()
+
+    def fail(self, error: BaseException) -> None:
+        """A sync has failed, here or elsewhere in the folder: nothing is synced any more."""
+        first = self.failed is None
+        if not isinstance(error, OSError):
+            error = OSError(f"sync failed: {error!r}")
+        self.failed = self.failed or error
+        logs = {**self._syncing, **self._ready, **self._later}
+        self._later.clear()
+        self._ready.clear()
+        for log in logs:
+            log.fail_flush_waiters(error)
+        if first:
+            self._on_fatal(error)
+
+
+def _sync(fs: FileSystem, data_dir: str, files: list[File], *, everything: bool) -> None:
+    """Blocking."""
+    if everything and fs.sync_all(data_dir):
+        return
+    for file in files:
+        file.sync()

@@ -1,0 +1,72 @@
+"""Files that an interrupted change left behind in a partition's folder, settled as Kafka settles them.
+
+    .deleted            retention or truncation was on its way: remove
+    .cleaned            a compaction that had not finished: remove, and with it ``.swap`` files at or above its offset
+    .swap               a compaction that had: its segments replace those they cover
+    .tmp                a checkpoint that was being written: remove
+
+Safe to be interrupted and run again. Blocking.
+"""
+
+from __future__ import annotations
+
+from penstock.ports import FileSystem
+from penstock.protocol.records.errors import CorruptBatch
+from penstock.storage import folder as names
+from penstock.storage.segment import SPAN_BYTES, read_span
+from penstock.storage.segment_files import sync_folder
+
+
+def finish_interrupted_work(fs: FileSystem, path: str) -> None:
+    present = fs.list_dir(path)
+    cleaned = [name for name in present if name.endswith(names.CLEANED)]
+    swaps = [name for name in present if name.endswith(names.SWAP)]
+    if cleaned or swaps:
+        _finish_compaction(fs, path, cleaned, swaps)
+    for name in present:
+        if name.endswith((".tmp", names.DELETED)):
+            fs.remove(f"{path}/{name}")
+
+
+def _finish_compaction(fs: FileSystem, path: str, cleaned: list[str], swaps: list[str]) -> None:
+    cleaned_from = min((_offset_of(name) for name in cleaned), default=1 << 63)
+    for name in swaps:
+        if _offset_of(name) >= cleaned_from:  # part of a split that did not finish
+            fs.remove(f"{path}/{name}")
+    for name in cleaned:
+        fs.remove(f"{path}/{name}")
+    valid = [name for name in swaps if _offset_of(name) < cleaned_from]
+    logs = [name for name in valid if name.endswith(names.LOG + names.SWAP)]
+    if logs:
+        first = min(map(_offset_of, logs))
+        end = max(_end_offset(fs, f"{path}/{name}", _offset_of(name)) for name in logs)
+        for name in fs.list_dir(path):
+            parsed = names.parse_file_name(name)
+            if parsed is not None and parsed[1] in names.SEGMENT_SUFFIXES and first <= parsed[0] < end:
+                fs.remove(f"{path}/{name}")
+    for name in valid:
+        fs.rename(f"{path}/{name}", f"{path}/{name[: -len(names.SWAP)]}")
+    sync_folder(fs, path)
+
+
+def _offset_of(name: str) -> int:
+    digits = name.split(".", 1)[0]
+    return int(digits) if digits.isdigit() else 1 << 63
+
+
+def _end_offset(fs: FileSystem, path: str, base_offset: int) -> int:
+    """Behind the last whole batch of a segment."""
+    file = fs.open(path, writable=False)
+    try:
+        end_offset, position, size_bytes = base_offset, 0, file.size()
+        while position + SPAN_BYTES <= size_bytes:
+            try:
+                _, last_offset, batch_bytes = read_span(file.read(position, SPAN_BYTES), 0)
+            except CorruptBatch:
+                break
+            position += batch_bytes
+            if position <= size_bytes:
+                end_offset = last_offset + 1
+        return end_offset
+    finally:
+        file.close()

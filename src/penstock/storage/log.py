@@ -1,0 +1,345 @@
+"""The log of one partition on this broker: append, read, flush, and the changes of its files.
+
+    log start <= flushed end <= log end          segments: [finished] [finished] ... [active]
+
+The loop owns everything in here. Appends and reads of what is in memory are plain calls that never wait; whatever
+opens, creates, syncs, renames or truncates a file runs in a worker, one such change of a log at a time, while appends
+are refused (``can_append``) and reads go on. A new log touches no file: its folder appears with its first append
+(``make_room``).
+
+A crash keeps a prefix of the appended batches that holds everything up to the flushed end. A failed write leaves
+nothing visible: the half-written tail is cut off before the next append.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from penstock.config.log import LogConfig
+from penstock.model import StorageFailed, TopicId, TopicPartition, invariant
+from penstock.ports import Clock, File, FileSystem, Random, Tasks, Workers
+from penstock.protocol.records.header import APPEND_TIME_BIT, CONTROL_BIT, BatchHeader, read_header, stamp
+from penstock.storage import log_changes
+from penstock.storage.epochs import LeaderEpochs
+from penstock.storage.group_commit import GroupCommit
+from penstock.storage.log_reads import LogReads
+from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
+from penstock.storage.producers import ProducerStates
+from penstock.storage.reads import Read
+from penstock.storage.recovery import Recovered
+from penstock.storage.segment import Segment
+from penstock.storage.segment_files import FolderTaken, SyncFailed
+from penstock.storage.segments import Segments
+
+__all__ = ["Appended", "Flush", "LogPorts", "PartitionLog", "Read"]
+
+T = TypeVar("T")
+
+CHECKPOINT_BYTES = 64 * 1024 * 1024
+"""A log that grew by this much asks for a checkpoint before its second is over: the most that recovery has to scan."""
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    last_offset: int
+    append_time_ms: int  # -1 unless the topic's timestamps are append times
+
+
+@dataclass(frozen=True, slots=True)
+class LogPorts:
+    """What every log of a data folder shares."""
+
+    data_dir: str
+    fs: FileSystem
+    clock: Clock
+    workers: Workers
+    tasks: Tasks
+    random: Random
+    commits: GroupCommit
+    on_changed: Callable[[PartitionLog], None]  # it wants a place in the next checkpoint round
+    on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
+    lower_recovery_point: Callable[[PartitionLog, int], Awaitable[None]]  # durable when it returns
+    remove_later: Callable[[list[str], int], None]  # paths, after so many ms
+    folder_is_free: Callable[[TopicPartition], Awaitable[None]]  # waits for the deletion of a former topic's folder
+
+
+class Flush:
+    """A sync under way: which files, and what is durable when it returns."""
+
+    __slots__ = ("end_offset", "files", "log", "segment", "segment_bytes", "segments")
+
+    def __init__(self, log: PartitionLog, segments: list[Segment], active: Segment) -> None:
+        self.log = log
+        self.segments = segments
+        self.files: list[File] = [segment.file for segment in segments if segment.file is not None]
+        self.end_offset = log.log_end_offset
+        self.segment = active
+        self.segment_bytes = active.size_bytes
+        for segment in segments:
+            segment.pin()
+
+    def release(self) -> None:
+        for segment in self.segments:
+            segment.unpin()
+
+
+def _nothing(_: int) -> None:
+    pass
+
+
+class PartitionLog:
+    def __init__(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig, ports: LogPorts) -> None:
+        self.tp = tp
+        self.topic_id = topic_id
+        self.config = config
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.flushed_end_offset = 0
+        self.recovery_point = 0  # as the checkpoint file says
+        self.epochs = LeaderEpochs()
+        self.producers = ProducerStates(tp)
+        self.size_bytes = 0
+        self.is_closed = False
+        self.on_flushed: Callable[[int], None] = _nothing
+        self.on_log_start: Callable[[int], None] = _nothing
+        # Retention stays below this; whoever knows the high watermark sets it.
+        self.committed_end_offset: Callable[[], int] = lambda: self.flushed_end_offset
+        self.flush_waiters: list[tuple[int, asyncio.Future[None]]] = []
+
+        self.ports = ports
+        self.path = f"{ports.data_dir}/{tp}"
+        self.segments = Segments()
+        self.active: Segment | None = None
+        self.accepts = True  # False while its files are being changed, or are to be repaired
+        self.is_torn = False  # a write failed: the file may be longer than the log
+        self.roll_is_due = False
+        self.truncations = 0
+        self.is_being_cut = False  # no checkpoint meanwhile: it would note what is about to go
+        self.is_interrupted = False  # a change was cut off by a shutdown: files and memory may differ
+        self.failure: BaseException | None = None
+        self.bytes_since_checkpoint = 0
+        self.bytes_since_snapshot = 0
+        self.epochs_written = -1
+        self.snapshots_due: list[tuple[int, bytes]] = []
+        self._unsynced: list[Segment] = []
+        self.unsaved: list[Segment] = []  # their indexes on disk lack entries
+        self._change = asyncio.Lock()
+        self.reads = LogReads(self)
+        self.read = self.reads.read
+        self.read_cold = self.reads.read_cold
+        self.offset_for_timestamp = self.reads.offset_for_timestamp
+        self.max_timestamp = self.reads.max_timestamp
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.tp}, {self.log_start_offset}..{self.log_end_offset})"
+
+    def reconfigure(self, config: LogConfig) -> None:
+        self.config = config
+
+    # --- append -------------------------------------------------------------------------------------------------------
+
+    def can_append(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> bool:
+        """Whether ``append`` may be called now; if not, ``await make_room(...)`` first and ask again."""
+        active = self.active
+        if active is None or not self.accepts or self.roll_is_due:
+            return False
+        config = self.config
+        return not (
+            active.is_full(size_bytes, config.segment_bytes, config.segment_index_bytes)
+            or active.is_old(max_timestamp_ms, config.segment_ms, now_ms)
+        )
+
+    def append(self, batch: memoryview, header: BatchHeader, *, leader_epoch: int, now_ms: int) -> Appended:
+        """Give the admitted ``batch`` the next offsets (in place) and write it. ``StorageFailed``: nothing was
+        appended."""
+        base_offset = self.log_end_offset
+        stamp(batch, 0, base_offset, leader_epoch)
+        last_offset = base_offset + header.last_offset_delta
+        self._write(batch, header, base_offset, last_offset, leader_epoch)
+        if header.producer_id < 0:
+            self.producers.end_offset = last_offset + 1
+        elif header.attributes & CONTROL_BIT:
+            self.producers.replay(batch, read_header(batch), now_ms)
+        else:
+            self.producers.update(header, base_offset, now_ms)
+        return Appended(base_offset, last_offset, header.max_timestamp if header.attributes & APPEND_TIME_BIT else -1)
+
+    def append_copy(self, batch: memoryview, header: BatchHeader, *, now_ms: int) -> None:
+        """Write a leader's batch as it is: its offsets and epoch are given. Offsets may leave out some, never go
+        back."""
+        invariant(header.base_offset >= self.log_end_offset, "a copied batch goes back", self, header.base_offset)
+        self._write(batch, header, header.base_offset, header.last_offset, header.leader_epoch)
+        self.producers.replay(batch, header, now_ms)
+
+    def _write(
+        self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int, leader_epoch: int
+    ) -> None:
+        active = self.active
+        if active is None or not self.accepts:
+            raise StorageFailed(message=f"{self.tp} takes no appends now: {self.failure or 'its files are changing'}")
+        if last_offset - active.base_offset > RELATIVE_OFFSET_MAX:
+            self.roll_is_due = True
+            raise StorageFailed(message=f"{self.tp} needs a new segment for offset {last_offset}")
+        try:
+            active.file.write(batch)  # type: ignore[union-attr]
+        except OSError as error:
+            self.is_torn, self.accepts = True, False
+            raise StorageFailed(message=f"writing to {self.tp} failed: {error}") from error
+        size_bytes = header.batch_length + 12
+        active.appended(size_bytes, last_offset, header.max_timestamp, self.config.index_interval_bytes)
+        if leader_epoch > self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, base_offset)
+        self.log_end_offset = last_offset + 1
+        self.size_bytes += size_bytes
+        if not active.unsynced:
+            active.unsynced = True
+            self._unsynced.append(active)
+        if not self.bytes_since_checkpoint:
+            self.ports.on_changed(self)
+        self.bytes_since_checkpoint += size_bytes
+        if self.bytes_since_checkpoint >= CHECKPOINT_BYTES:
+            self.ports.on_checkpoint_due()
+
+    async def make_room(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> None:
+        """Do what ``can_append`` waits for: the first files, a new segment, a repair. Raises ``StorageFailed``."""
+
+        async def work() -> None:
+            if self.is_torn:
+                await log_changes.repair(self)
+            if self.active is None:
+                await log_changes.create(self, now_ms)
+            elif not self.can_append(size_bytes, max_timestamp_ms, now_ms):
+                await log_changes.roll(self, now_ms)
+
+        if not self.can_append(size_bytes, max_timestamp_ms, now_ms):
+            await self.change("make room", work)
+
+    # --- changes of its files -----------------------------------------------------------------------------------------
+
+    async def roll(self) -> None:
+        """Finish the active segment, if it holds anything."""
+        await self.change("roll", lambda: log_changes.roll(self, self.ports.clock.now_ms()))
+
+    async def truncate_to(self, end_offset: int) -> None:
+        """Cut off the batches that reach ``end_offset`` or beyond; durable when it returns."""
+        await self.change("truncate", lambda: log_changes.truncate(self, end_offset))
+
+    async def restart_at(self, offset: int) -> None:
+        """Give up everything and begin anew, empty, at ``offset``: a follower whose leader no longer has its end."""
+        await self.change("restart", lambda: log_changes.restart(self, offset))
+
+    async def advance_log_start(self, offset: int) -> None:
+        """The log begins at ``offset`` now. Segments below it go with the next retention run."""
+        log_changes.advance_log_start(self, offset)
+
+    async def delete_old_segments(self, now_ms: int) -> int:
+        """Apply retention below the high watermark; returns how many segments went."""
+        if self.active is None or self.failure is not None:
+            return 0
+        return await log_changes.delete_old_segments(self, now_ms)
+
+    async def change(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Run one change of the files. It is finished even if the caller stops waiting (its connection was closed)."""
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+
+        async def run() -> None:
+            async with self._change:
+                try:
+                    result = await self._guarded(work)
+                except Exception as error:
+                    if not done.done():
+                        done.set_exception(error)
+                else:
+                    if not done.done():
+                        done.set_result(result)
+
+        self.ports.tasks.spawn(f"{name} {self.tp}", run())
+        return await done
+
+    async def _guarded(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Appends are refused meanwhile, and afterwards if the file still needs a repair."""
+        self.require_working()
+        self.accepts = False
+        try:
+            return await work()
+        except asyncio.CancelledError:
+            self.is_interrupted = True
+            raise
+        except SyncFailed as error:
+            self.ports.commits.fail(error)
+            raise StorageFailed(message=f"{self.tp}: {error}") from error
+        except FolderTaken as error:
+            raise StorageFailed(message=str(error)) from error
+        except OSError as error:
+            raise StorageFailed(message=f"{self.tp}: {error}") from error
+        finally:
+            self.is_being_cut = False
+            self.accepts = not self.is_torn and not self.is_closed and self.failure is None
+
+    def require_working(self) -> None:
+        if self.failure is not None:
+            raise StorageFailed(message=f"the data folder failed: {self.failure}")
+        if self.is_closed:
+            raise StorageFailed(message=f"{self.tp} is closed")
+
+    def fail(self, error: BaseException) -> None:
+        """The data folder is given up: nothing is written any more."""
+        self.failure = error
+        self.accepts = False
+        self.fail_flush_waiters(error)
+
+    async def stop(self) -> None:
+        """The log goes away: wait for what runs, then close its files."""
+        self.is_closed, self.accepts = True, False
+        self.fail_flush_waiters(StorageFailed(message=f"{self.tp} is closed"))
+        async with self._change:
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the files. What is not flushed is left to the operating system."""
+        self.is_closed, self.accepts = True, False
+        self.active = None
+        self.reads.changed(list(self.segments))
+
+    # --- flush --------------------------------------------------------------------------------------------------------
+
+    async def flush(self) -> None:
+        """Wait until everything appended so far is durable."""
+        await self.ports.commits.flushed(self)
+
+    def begin_flush(self) -> Flush | None:
+        """For the group commit: what to sync now, if anything."""
+        if not self._unsynced or self.active is None:
+            return None
+        segments, self._unsynced = self._unsynced, []
+        for segment in segments:
+            segment.unsynced = False
+        return Flush(self, segments, self.active)
+
+    def end_flush(self, flush: Flush) -> None:
+        """For the group commit: that sync has returned."""
+        if flush.end_offset <= self.flushed_end_offset:
+            return
+        invariant(flush.end_offset <= self.log_end_offset, "flushed beyond the end", self, flush.end_offset)
+        self.flushed_end_offset = flush.end_offset
+        self.reads.remember_flushed(flush.segment, flush.segment_bytes)
+        if self.flush_waiters:
+            waiting = self.flush_waiters
+            self.flush_waiters = [waiter for waiter in waiting if waiter[0] > flush.end_offset]
+            for end_offset, reached in waiting:
+                if end_offset <= flush.end_offset and not reached.done():
+                    reached.set_result(None)
+        self.on_flushed(flush.end_offset)
+
+    def fail_flush_waiters(self, error: BaseException) -> None:
+        waiting, self.flush_waiters = self.flush_waiters, []
+        for _, reached in waiting:
+            if not reached.done():
+                reached.set_exception(StorageFailed(message=f"{self.tp}: {error}"))
+
+    def adopt(self, recovered: Recovered) -> None:
+        """Take over what recovery found on disk; everything it kept is durable."""
+        log_changes.adopt(self, recovered)

@@ -1,0 +1,304 @@
+"""The changes of a log's files: create, roll, repair, truncate, restart, retention.
+
+Each runs alone (``PartitionLog.change``) while appends are refused; each has its blocking part in a worker and
+changes what the loop sees afterwards. What a crash in the middle leaves is said at each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.model import invariant
+from penstock.ports import File
+from penstock.storage import folder as names
+from penstock.storage import log_checkpoint, recovery, retention, segment_files
+from penstock.storage.offset_index import OffsetIndex
+from penstock.storage.producers import ProducerStates
+from penstock.storage.reads import find_batch
+from penstock.storage.recovery import Found, Recovered
+from penstock.storage.scan import ScannedSegment, scan
+from penstock.storage.segment import Segment
+from penstock.storage.time_index import TimeIndex
+
+if TYPE_CHECKING:
+    from penstock.storage.log import PartitionLog
+
+
+async def create(log: PartitionLog, now_ms: int) -> None:
+    """The folder and the first segment. Crash: an empty folder, or an empty log."""
+    ports = log.ports
+    base_offset = log.log_end_offset
+    await ports.folder_is_free(log.tp)
+    aside = names.renamed_folder(log.tp, ports.random.random_bytes(16), names.STRAY_FOLDER)
+    file = await ports.workers.run(
+        segment_files.create_partition, ports.fs, ports.data_dir, str(log.tp), log.topic_id, base_offset, aside
+    )
+    _activate(log, base_offset, now_ms).start(file)
+
+
+async def roll(log: PartitionLog, now_ms: int) -> None:
+    """A new active segment. Its name is durable before the old one's end is: recovery sees to the hole that a crash
+    may leave."""
+    old = log.active
+    if old is None or old.size_bytes == 0:
+        return
+    base_offset = log.log_end_offset
+    file = await log.ports.workers.run(segment_files.create_segment, log.ports.fs, log.path, base_offset)
+    old.finish_time_index()
+    if old not in log.unsaved:
+        log.unsaved.append(old)
+    log_checkpoint.take_snapshot(log)
+    log.ports.on_changed(log)
+    _activate(log, base_offset, now_ms).start(file)
+    log.reads.finished(old)
+
+
+def _activate(log: PartitionLog, base_offset: int, now_ms: int) -> Segment:
+    jitter_max = min(log.config.segment_jitter_ms, log.config.segment_ms)
+    jitter_ms = log.ports.random.random_int(jitter_max) if jitter_max > 0 else 0
+    segment = Segment(base_offset, created_ms=now_ms, jitter_ms=jitter_ms)
+    log.segments.add(segment)
+    log.active = segment
+    log.roll_is_due = False
+    return segment
+
+
+async def repair(log: PartitionLog) -> None:
+    """A write failed: cut off what it left. Works on a full disk. Crash: recovery finds the same end by the CRCs."""
+    active = log.active
+    if active is not None and active.file is not None:
+        await log.ports.workers.run(
+            lambda file, size: segment_files.truncate_file(file, size, durable=False), active.file, active.size_bytes
+        )
+    log.is_torn = False
+
+
+async def truncate(log: PartitionLog, end_offset: int) -> None:
+    """Cut the log; a batch that reaches ``end_offset`` goes as a whole. Once done it is never undone; a crash before
+    that leaves an end between the cut and the old one. The recovery point goes down first: index entries of what is
+    cut must not be believed."""
+    if end_offset >= log.log_end_offset or log.active is None:
+        return
+    if end_offset <= log.segments[0].base_offset:
+        await restart(log, end_offset)
+        return
+    log.is_being_cut = True
+    await log.flush()
+    keep = log.segments.holding(end_offset - 1)
+    found = await log.reads.drive(find_batch(keep, end_offset))
+    size_bytes = found.position if found is not None else keep.size_bytes
+    new_end_offset = min(end_offset, found.base_offset) if found is not None else end_offset
+    await log.ports.lower_recovery_point(log, new_end_offset)
+    gone = [segment for segment in log.segments if segment.base_offset > keep.base_offset]
+    cut = _Cut(log, keep, size_bytes, new_end_offset, gone)
+    file, scanned, moved = await log.ports.workers.run(cut.files)
+    log.ports.remove_later(moved, log.config.file_delete_delay_ms)
+    old_file, keep.file = keep.file, file
+    if old_file is not None and keep.pins == 0:
+        old_file.close()
+    _cut_memory(log, keep, scanned, new_end_offset, gone)
+    log.producers = await log.ports.workers.run(cut.producers)
+
+
+class _Cut:
+    """The blocking side of a truncation, with copies of what it needs."""
+
+    def __init__(self, log: PartitionLog, keep: Segment, size_bytes: int, end_offset: int, gone: list[Segment]) -> None:
+        assert keep.index is not None and keep.time_index is not None
+        self._fs = log.ports.fs
+        self._path = log.path
+        self._base_offset = keep.base_offset
+        self._size_bytes = size_bytes
+        self._later = [segment.base_offset for segment in gone]
+        self._index = OffsetIndex.decode_prefix(keep.base_offset, keep.index.encode(), size_bytes=size_bytes)
+        self._index.truncate(end_offset)
+        self._time_index = TimeIndex.decode_prefix(keep.base_offset, keep.time_index.encode())
+        self._time_index.truncate(end_offset)
+        self._interval_bytes = log.config.index_interval_bytes
+        self._found = Found(
+            path=log.path,
+            tp=log.tp,
+            is_clean=False,
+            recovery_point=end_offset,
+            log_start_offset=log.log_start_offset,
+            interval_bytes=log.config.index_interval_bytes,
+            producer_expiration_ms=log.producers.expiration_ms,
+            now_ms=log.ports.clock.now_ms(),
+        )
+        self._segments = [
+            (segment.base_offset, segment.size_bytes, 0)
+            for segment in log.segments
+            if segment.base_offset < keep.base_offset
+        ]
+        self._segments.append((keep.base_offset, size_bytes, 0))
+
+    def files(self) -> tuple[File, ScannedSegment, list[str]]:
+        file, moved = segment_files.cut(self._fs, self._path, self._base_offset, self._size_bytes, self._later)
+        scanned = recovery.resume(file, self._size_bytes, self._index, self._time_index)
+        scanned = scanned or ScannedSegment.empty(self._base_offset)
+        scan(
+            file,
+            self._size_bytes,
+            scanned,
+            None,
+            interval_bytes=self._interval_bytes,
+            verify_from_offset=1 << 63,
+        )
+        return file, scanned, moved
+
+    def producers(self) -> ProducerStates:
+        return recovery.rebuild_producers(self._fs, self._found, self._segments)
+
+
+def _cut_memory(
+    log: PartitionLog, keep: Segment, scanned: ScannedSegment, end_offset: int, gone: list[Segment]
+) -> None:
+    log.truncations += 1
+    log.segments.remove(gone)
+    log.unsaved = [segment for segment in log.unsaved if segment not in gone]
+    fill(keep, scanned)
+    keep.end_offset = end_offset
+    log.active = keep
+    log.log_end_offset = end_offset
+    log.flushed_end_offset = min(log.flushed_end_offset, end_offset)
+    log.size_bytes = sum(segment.size_bytes for segment in log.segments)
+    log.epochs.truncate_from_end(end_offset)
+    log.snapshots_due = [due for due in log.snapshots_due if due[0] <= end_offset]
+    log.is_torn = False
+    log.reads.changed(gone)
+    log.ports.on_changed(log)
+
+
+async def restart(log: PartitionLog, offset: int) -> None:
+    """Begin anew, empty, at ``offset``. Crash: the old log, an empty folder (a log at its old start) or the new one."""
+    log.is_being_cut = True
+    if log.active is not None:
+        await log.flush()
+        await log.ports.lower_recovery_point(log, 0)
+        bases = list(log.segments.base_offsets)
+        fs, path = log.ports.fs, log.path
+
+        def files() -> tuple[File, list[str]]:
+            moved = segment_files.set_aside(fs, path, bases, newest_first=True)
+            segment_files.remove_snapshots(fs, path)
+            return segment_files.create_segment(fs, path, offset), moved
+
+        file, moved = await log.ports.workers.run(files)
+        log.ports.remove_later(moved, log.config.file_delete_delay_ms)
+        gone = list(log.segments)
+        log.segments.remove(gone)
+        log.unsaved = []
+        _activate(log, offset, log.ports.clock.now_ms()).start(file)
+        log.reads.changed(gone)
+        log.ports.on_changed(log)
+    log.truncations += 1
+    log.log_start_offset = log.log_end_offset = log.flushed_end_offset = offset
+    log.size_bytes = 0
+    log.snapshots_due = []
+    log.epochs.truncate_from_end(0)
+    log.producers.clear(offset)
+    log.is_torn = False
+    log.on_log_start(offset)
+
+
+# --- the log's start --------------------------------------------------------------------------------------------------
+
+
+def advance_log_start(log: PartitionLog, offset: int) -> None:
+    """In memory at once, on disk with the next checkpoint round."""
+    if offset <= log.log_start_offset:
+        return
+    invariant(offset <= log.log_end_offset, "log start beyond the log's end", log, offset)
+    log.log_start_offset = offset
+    log.epochs.truncate_from_start(offset)
+    log.producers.on_log_start(offset)
+    log.ports.on_changed(log)
+    log.on_log_start(offset)
+
+
+async def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
+    """Retention. Crash: some of the oldest segments are gone, or none; never a hole."""
+    if await _doomed(log, now_ms) == 0:
+        return 0
+
+    async def work() -> int:
+        count = await _doomed(log, now_ms)
+        if count == len(log.segments):
+            await roll(log, now_ms)
+        gone = list(log.segments)[:count]
+        if not gone or gone[-1] is log.active:
+            return 0
+        following = log.segments.after(gone[-1])
+        assert following is not None
+        advance_log_start(log, following.base_offset)
+        moved = await log.ports.workers.run(_move_oldest, log, [segment.base_offset for segment in gone])
+        log.ports.remove_later(moved, log.config.file_delete_delay_ms)
+        log.segments.remove(gone)
+        log.unsaved = [segment for segment in log.unsaved if segment not in gone]
+        log.size_bytes = sum(segment.size_bytes for segment in log.segments)
+        log.reads.changed(gone)
+        return len(gone)
+
+    return await log.change("retention", work)
+
+
+def _move_oldest(log: PartitionLog, bases: list[int]) -> list[str]:
+    """Blocking; of the log it reads only what never changes."""
+    fs, path = log.ports.fs, log.path
+    moved = segment_files.set_aside(fs, path, bases, newest_first=False)
+    segment_files.remove_snapshots(fs, path, below=bases[-1] + 1)
+    return moved
+
+
+async def _doomed(log: PartitionLog, now_ms: int) -> int:
+    """How many segments from the oldest on retention gives up; timestamps are loaded as far as they are needed."""
+    while True:
+        verdict = retention.doomed(
+            [*log.segments],
+            log.config,
+            log_start_offset=log.log_start_offset,
+            up_to_end_offset=log.committed_end_offset(),
+            now_ms=now_ms,
+        )
+        if isinstance(verdict, int):
+            return verdict
+        await log.reads.load(verdict)
+
+
+# --- opening ----------------------------------------------------------------------------------------------------------
+
+
+def adopt(log: PartitionLog, recovered: Recovered) -> None:
+    """Take over what recovery found; everything it kept is durable."""
+    for found in recovered.segments:
+        segment = Segment(found.base_offset, created_ms=found.modified_ms)
+        segment.size_bytes, segment.end_offset = found.size_bytes, found.end_offset
+        log.segments.add(segment)
+        if found.scanned is not None:
+            is_active = found is recovered.segments[-1]
+            fill(segment, found.scanned)
+            if not is_active:
+                segment.finish_time_index()
+                segment.index_entries_written = segment.time_entries_written = -1
+            log.unsaved.append(segment)
+    if recovered.file is not None:
+        log.active = log.segments[-1]
+        log.active.file = recovered.file
+    log.log_start_offset = recovered.log_start_offset
+    log.log_end_offset = log.flushed_end_offset = recovered.log_end_offset
+    log.epochs, log.producers = recovered.epochs, recovered.producers
+    if recovered.epochs.entries == recovered.epochs_on_disk.entries:
+        log.epochs_written = log.epochs.version
+    log.size_bytes = sum(segment.size_bytes for segment in log.segments)
+
+
+def fill(segment: Segment, scanned: ScannedSegment) -> None:
+    """What a scan found becomes what the loop knows."""
+    segment.index, segment.time_index = scanned.index, scanned.time_index
+    segment.size_bytes = scanned.position
+    segment.end_offset = max(scanned.next_offset, segment.base_offset)
+    segment.first_timestamp = scanned.first_timestamp
+    segment.max_timestamp = scanned.max_timestamp
+    segment.max_timestamp_offset = scanned.max_timestamp_offset
+    segment.bytes_since_entry = scanned.bytes_since_entry
+    segment.index_entries_written = segment.time_entries_written = -1

@@ -1,0 +1,93 @@
+"""What one log contributes to a checkpoint round.
+
+Index tails, epochs and producer snapshots have to be durable before its recovery point moves. ``begin`` notes
+everything at one moment, on the loop; a worker writes it (``segment_files.save``); ``finish`` notes that it is done.
+If the worker failed, ``abandon`` has the indexes written from their start next time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from penstock.storage import folder as names
+from penstock.storage.offset_index import ENTRY_BYTES as INDEX_ENTRY_BYTES
+from penstock.storage.segment import Segment
+from penstock.storage.segment_files import Housekeeping, Tail
+from penstock.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+
+if TYPE_CHECKING:
+    from penstock.storage.log import PartitionLog
+
+SNAPSHOT_BYTES = 16 * 1024 * 1024
+"""Recovery replays producers from the newest snapshot, so this much at most is read for them."""
+
+
+class LogCheckpoint(NamedTuple):
+    log: PartitionLog
+    end_offset: int  # the recovery point that this makes possible, once it is flushed
+    truncations: int
+    work: Housekeeping
+    entries: list[tuple[Segment, int, int]]
+    epochs_version: int
+
+
+def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
+    if log.active is not None and log.active not in log.unsaved:
+        log.unsaved.append(log.active)
+    if closing:
+        for segment in log.unsaved:
+            segment.finish_time_index()
+    log.bytes_since_snapshot += log.bytes_since_checkpoint
+    log.bytes_since_checkpoint = 0
+    if log.bytes_since_snapshot >= SNAPSHOT_BYTES or (closing and log.active is not None):
+        take_snapshot(log)
+    tails: list[Tail] = []
+    for segment in log.unsaved:
+        tails += _tails(segment)
+    work = Housekeeping(
+        log.path,
+        tails,
+        log.epochs.encode() if log.epochs.version != log.epochs_written else None,
+        list(log.snapshots_due),
+        frozenset(log.segments.base_offsets),
+    )
+    entries = [(segment, len(segment.index or ()), len(segment.time_index or ())) for segment in log.unsaved]
+    return LogCheckpoint(log, log.log_end_offset, log.truncations, work, entries, log.epochs.version)
+
+
+def finish(checkpoint: LogCheckpoint) -> bool:
+    """It is all on disk. False: the log was truncated meanwhile, and the recovery point must not move."""
+    log = checkpoint.log
+    if log.truncations != checkpoint.truncations or log.is_being_cut:
+        return False
+    for segment, index_entries, time_entries in checkpoint.entries:
+        segment.index_entries_written, segment.time_entries_written = index_entries, time_entries
+    log.unsaved = [segment for segment in log.unsaved if segment is log.active or _tails(segment)]
+    log.epochs_written = checkpoint.epochs_version
+    del log.snapshots_due[: len(checkpoint.work.snapshots)]
+    return True
+
+
+def abandon(checkpoint: LogCheckpoint) -> None:
+    for segment, _, _ in checkpoint.entries:
+        segment.index_entries_written = segment.time_entries_written = -1
+
+
+def take_snapshot(log: PartitionLog) -> None:
+    """Note the producers as of the log's end; written by the next checkpoint round."""
+    log.snapshots_due.append((log.log_end_offset, log.producers.snapshot()))
+    log.bytes_since_snapshot = 0
+
+
+def _tails(segment: Segment) -> list[Tail]:
+    """Entries that the files lack. A file that does not exist yet is written even if it will be empty."""
+    tails: list[Tail] = []
+    if segment.index is not None and len(segment.index) > segment.index_entries_written:
+        written = max(0, segment.index_entries_written)
+        name = names.file_name(segment.base_offset, names.INDEX)
+        tails.append(Tail(name, written * INDEX_ENTRY_BYTES, segment.index.encode(written)))
+    if segment.time_index is not None and len(segment.time_index) > segment.time_entries_written:
+        written = max(0, segment.time_entries_written)
+        name = names.file_name(segment.base_offset, names.TIME_INDEX)
+        tails.append(Tail(name, written * TIME_ENTRY_BYTES, segment.time_index.encode(written)))
+    return tails

@@ -1,0 +1,339 @@
+"""Reading one log: from memory on the loop when it can be had there, else through a worker.
+
+``read`` costs one lookup and one read however long the log is. Where recent reads ended is remembered, so that a
+consumer that reads on needs no lookup at all. Bytes above ``up_to_end_offset`` never leave; a batch whose header
+makes no sense raises CORRUPT_MESSAGE and is not served (an index that led there is rebuilt first: it may be the index
+that is wrong).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, StorageFailed
+from penstock.ports import Buffer, File, FileSystem
+from penstock.protocol.records.errors import CorruptBatch
+from penstock.storage import folder as names
+from penstock.storage import recovery, timestamps
+from penstock.storage.offset_index import CorruptIndex, OffsetIndex
+from penstock.storage.reads import Read, Wanted, find_batch, read_batches
+from penstock.storage.segment import Segment
+from penstock.storage.time_index import TimeIndex
+from penstock.storage.timestamps import TimestampedOffset
+
+if TYPE_CHECKING:
+    from penstock.storage.log import PartitionLog
+
+T = TypeVar("T")
+
+SPOTS_MAX = 64
+"""Positions remembered per log: as many consumers may read on from different places without a lookup."""
+FINISHED_SEGMENTS_LOADED_MAX = 8
+"""Finished segments of one log whose files are open and whose indexes are in memory (at most 5 MiB each)."""
+ATTEMPTS_MAX = 5
+"""A cold read starts again when the log's files changed under it."""
+
+
+class FilesChanged(Exception):
+    """The log's files changed while a worker read: look again."""
+
+
+class LoadedSegment(NamedTuple):
+    file: File
+    offset_index: OffsetIndex
+    time_index: TimeIndex
+
+
+class LogReads:
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+        self._spots: dict[int, tuple[Segment, int]] = {}  # offset -> the batch that begins with it
+        self._loaded: dict[Segment, None] = {}  # finished and loaded, the longest unused first
+        self._changes = 0
+
+    # --- batches ------------------------------------------------------------------------------------------------------
+
+    def read(
+        self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
+    ) -> Read | None:
+        """Whole batches from the one that holds ``from_offset``, all below ``up_to_end_offset``; at least one of
+        them, if asked for, even beyond ``size_bytes_max``. None: the device has to be waited for, use ``read_cold``."""
+        end_offset = self._end_of(from_offset, up_to_end_offset)
+        if from_offset >= end_offset:
+            return Read(b"", from_offset)
+        steps = self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch)
+        try:
+            segment, position, size = next(steps)
+            while True:
+                file = segment.file
+                if file is None or segment.index is None:
+                    return None
+                if size == 0:
+                    segment, position, size = steps.send(b"")
+                    continue
+                data = file.read_nowait(position, size)
+                if data is None or len(data) < size:
+                    return None
+                segment, position, size = steps.send(data)
+        except StopIteration as stop:
+            read: Read = stop.value
+            return read
+        except CorruptBatch:
+            return None  # the cold path finds out whether it is the index or the log
+        except OSError as error:
+            raise StorageFailed(message=f"reading {self._log.tp} failed: {error}") from error
+
+    async def read_cold(
+        self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
+    ) -> Read:
+        """The same, waiting for the device."""
+
+        def steps() -> Generator[Wanted, Buffer, Read]:
+            end_offset = self._end_of(from_offset, up_to_end_offset)
+            if from_offset >= end_offset:
+                return Read(b"", from_offset)
+            return (yield from self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch))
+
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                return await self.drive(steps())
+            except FilesChanged:
+                continue
+            except CorruptBatch:
+                break
+        else:
+            raise StorageFailed(message=f"{self._log.tp} kept changing under a read")
+        await self._rebuild_index(self._log.segments.holding(from_offset))
+        try:
+            return await self.drive(steps())
+        except CorruptBatch as error:
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.tp} at offset {from_offset}: {error}") from error
+        except FilesChanged as error:
+            raise StorageFailed(message=f"{self._log.tp} kept changing under a read") from error
+
+    def _end_of(self, from_offset: int, up_to_end_offset: int) -> int:
+        log = self._log
+        if from_offset < log.log_start_offset or from_offset > log.log_end_offset:
+            raise OffsetOutOfRange(
+                message=f"offset {from_offset} is outside of {log.tp}, {log.log_start_offset} to {log.log_end_offset}"
+            )
+        return min(up_to_end_offset, log.log_end_offset)
+
+    def _steps(
+        self, from_offset: int, end_offset: int, size_bytes_max: int, at_least_one_batch: bool
+    ) -> Generator[Wanted, Buffer, Read]:
+        log = self._log
+        spot = self._spots.get(from_offset)
+        if spot is not None and spot[1] < spot[0].size_bytes:
+            segment, position = spot
+            yield segment, 0, 0
+        else:
+            segment = log.segments.holding(from_offset)
+            while True:
+                found = yield from find_batch(segment, from_offset)
+                if found is not None:
+                    break
+                following = log.segments.after(segment)  # compaction may leave a gap at a segment's end
+                if following is None or following.base_offset >= end_offset:
+                    return Read(b"", from_offset)
+                segment = following
+            position = found.position
+        if segment is not log.active:
+            self._touch(segment)
+        read = yield from read_batches(
+            segment,
+            position,
+            end_position=self._position_of(end_offset, segment),
+            from_offset=from_offset,
+            end_offset=end_offset,
+            size_bytes_max=size_bytes_max,
+            at_least_one_batch=at_least_one_batch,
+        )
+        if read.data:
+            self._remember(read.next_offset, segment, position + len(read.data))
+        return read
+
+    def _position_of(self, end_offset: int, segment: Segment) -> int:
+        if end_offset >= segment.end_offset:
+            return segment.size_bytes
+        spot = self._spots.get(end_offset)
+        return spot[1] if spot is not None and spot[0] is segment else -1
+
+    def _remember(self, offset: int, segment: Segment, position: int) -> None:
+        spots = self._spots
+        spots.pop(offset, None)
+        spots[offset] = (segment, position)
+        if len(spots) > SPOTS_MAX:
+            del spots[next(iter(spots))]
+
+    def remember_flushed(self, segment: Segment, size_bytes: int) -> None:
+        """The flushed end is where most reads have to stop."""
+        self._remember(self._log.flushed_end_offset, segment, size_bytes)
+
+    # --- timestamps ---------------------------------------------------------------------------------------------------
+
+    async def offset_for_timestamp(self, timestamp: int, *, up_to_end_offset: int) -> TimestampedOffset | None:
+        """The first record with that timestamp or a later one, below ``up_to_end_offset``."""
+        return await self._search(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset))
+
+    async def max_timestamp(self, *, up_to_end_offset: int) -> TimestampedOffset | None:
+        """The first record with the largest timestamp of the log; None if it is not below ``up_to_end_offset``."""
+        return await self._search(lambda: timestamps.largest(self._log, up_to_end_offset))
+
+    async def _search(self, search: Callable[[], Awaitable[TimestampedOffset | None]]) -> TimestampedOffset | None:
+        for _ in range(ATTEMPTS_MAX):
+            try:
+                await self.load_timestamps()
+                return await search()
+            except FilesChanged:
+                continue
+            except CorruptBatch as error:
+                raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.tp}: {error}") from error
+        raise StorageFailed(message=f"{self._log.tp} kept changing under a read")
+
+    async def load_timestamps(self) -> None:
+        """Have the largest timestamp of every segment in memory."""
+        for segment in list(self._log.segments):
+            if segment.max_timestamp is None:
+                await self.load(segment)
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    async def drive(self, steps: Generator[Wanted, Buffer, T]) -> T:
+        """Give the steps what they ask for, from memory or through a worker."""
+        changes = self._changes
+        try:
+            segment, position, size = next(steps)
+            while True:
+                if segment.file is None or segment.index is None:
+                    await self.load(segment)
+                data = await self._read_file(segment, position, size) if size else b""
+                if changes != self._changes:
+                    raise FilesChanged
+                if len(data) < size:
+                    raise CorruptBatch(f"{segment} ends before position {position + size}")
+                segment, position, size = steps.send(data)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def _read_file(self, segment: Segment, position: int, size: int) -> Buffer:
+        file = segment.file
+        if file is None:
+            raise FilesChanged
+        data = file.read_nowait(position, size)
+        if data is not None and len(data) == size:
+            return data
+        segment.pin()
+        try:
+            return await self._log.ports.workers.run(file.read, position, size)
+        except OSError as error:
+            raise StorageFailed(message=f"reading {self._log.tp} failed: {error}") from error
+        finally:
+            segment.unpin()
+
+    async def load(self, segment: Segment) -> None:
+        """Open a finished segment and load its indexes, unless that is done."""
+        if segment.file is not None and segment.index is not None and segment.time_index is not None:
+            return
+        log = self._log
+        changes = self._changes
+        try:
+            loaded = await log.ports.workers.run(
+                load_segment,
+                log.ports.fs,
+                log.path,
+                segment.base_offset,
+                segment.size_bytes,
+                segment.end_offset,
+                log.config.index_interval_bytes,
+            )
+        except OSError as error:
+            if changes != self._changes:
+                raise FilesChanged from None
+            raise StorageFailed(message=f"opening {log.tp} failed: {error}") from error
+        if changes != self._changes or segment.file is not None:
+            loaded.file.close()
+            if segment.file is None or segment.index is None:
+                raise FilesChanged
+            return
+        segment.file, segment.index, segment.time_index = loaded
+        segment.max_timestamp, segment.max_timestamp_offset = loaded.time_index.last
+        segment.index_entries_written, segment.time_entries_written = len(loaded.offset_index), len(loaded.time_index)
+        self._touch(segment)
+
+    async def _rebuild_index(self, segment: Segment) -> None:
+        """The index may have led astray: make it anew from the batches."""
+        log = self._log
+        if segment is log.active or segment.file is None:
+            return
+        segment.pin()
+        try:
+            rebuilt = await log.ports.workers.run(
+                recovery.rebuild_indexes,
+                segment.file,
+                segment.base_offset,
+                segment.size_bytes,
+                log.config.index_interval_bytes,
+            )
+        except OSError as error:
+            raise StorageFailed(message=f"reading {log.tp} failed: {error}") from error
+        finally:
+            segment.unpin()
+        segment.index, segment.time_index = rebuilt
+        segment.index_entries_written = segment.time_entries_written = -1
+        if segment not in log.unsaved:
+            log.unsaved.append(segment)
+
+    def _touch(self, segment: Segment) -> None:
+        """A finished segment was used: keep it loaded, and let go of the one that was not for longest."""
+        loaded = self._loaded
+        loaded.pop(segment, None)
+        loaded[segment] = None
+        if len(loaded) > FINISHED_SEGMENTS_LOADED_MAX:
+            for oldest in loaded:
+                if self._may_unload(oldest):
+                    del loaded[oldest]
+                    oldest.unload()
+                    return
+
+    def _may_unload(self, segment: Segment) -> bool:
+        return segment.pins == 0 and not segment.unsynced and segment not in self._log.unsaved
+
+    def finished(self, segment: Segment) -> None:
+        """``segment`` is no longer the active one."""
+        self._touch(segment)
+
+    def changed(self, gone: list[Segment]) -> None:
+        """The files changed: what was remembered about positions may be wrong."""
+        self._changes += 1
+        self._spots.clear()
+        for segment in gone:
+            self._loaded.pop(segment, None)
+            segment.is_gone = True
+            if segment.pins == 0:
+                segment.unload()
+
+
+def load_segment(
+    fs: FileSystem, path: str, base_offset: int, size_bytes: int, end_offset: int, interval_bytes: int
+) -> LoadedSegment:
+    """Blocking: open a finished segment; its indexes from their files, or made anew when those are of no use."""
+    file = fs.open(f"{path}/{names.file_name(base_offset, names.LOG)}", writable=False)
+    try:
+        try:
+            index_data = fs.read_file(f"{path}/{names.file_name(base_offset, names.INDEX)}")
+            time_data = fs.read_file(f"{path}/{names.file_name(base_offset, names.TIME_INDEX)}")
+            index = OffsetIndex.decode(base_offset, index_data, size_bytes=size_bytes)
+            time_index = TimeIndex.decode(base_offset, time_data)
+            if index and base_offset + index.relative_offsets[-1] >= end_offset:
+                raise CorruptIndex("an entry lies behind the segment's end")
+            if not time_index and size_bytes:
+                raise CorruptIndex("a finished segment has a time index entry, unless its batches have no timestamps")
+        except (CorruptIndex, FileNotFoundError):
+            index, time_index = recovery.rebuild_indexes(file, base_offset, size_bytes, interval_bytes)
+    except BaseException:
+        file.close()
+        raise
+    return LoadedSegment(file, index, time_index)

@@ -1,0 +1,375 @@
+"""The logs of one data folder: opens and closes them, creates and deletes them, and does the housekeeping.
+
+    lock() -> open(...) -> create / get / delete ... -> close()
+
+Life        ``open`` recovers every known partition in workers, several at a time; ``close`` flushes, writes the
+            checkpoints and then the clean-shutdown marker, without which the next start scans from the recovery points.
+Housework   checkpoint rounds, retention, removal of deleted files after a delay, expiry of idle producers. There are no
+            timers per partition.
+Failure     a failed sync gives the folder up: every log refuses appends, and ``on_fatal`` is told once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from penstock.config.broker import StorageSettings
+from penstock.config.log import LogConfig
+from penstock.model import StorageFailed, TopicId, TopicPartition, invariant
+from penstock.ports import Clock, File, FileSystem, Random, Tasks, TimerHandle, Workers
+from penstock.storage import data_folder
+from penstock.storage import folder as names
+from penstock.storage.checkpoint_rounds import CheckpointRounds
+from penstock.storage.data_folder import Contents, StrayFolder
+from penstock.storage.folder import FolderIdentity
+from penstock.storage.group_commit import FlushMode, GroupCommit
+from penstock.storage.log import LogPorts, PartitionLog
+from penstock.storage.producers import EXPIRATION_MS
+from penstock.storage.recovery import Found, Recovered, recover
+from penstock.storage.tracked_workers import TrackedWorkers
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class StorageConfig:
+    flush: FlushMode = "ack"
+    flush_interval_ms: int = 1_000  # of the mode "interval", where a topic's flush.ms does not say otherwise
+    retention_check_interval_ms: int = 300_000
+    first_task_delay_ms: int = 30_000
+    recovery_threads: int = 2
+    producer_id_expiration_ms: int = EXPIRATION_MS
+    producer_id_check_interval_ms: int = 600_000
+
+    @classmethod
+    def of(cls, settings: StorageSettings) -> StorageConfig:
+        modes: dict[str, FlushMode] = {mode: mode for mode in get_args(FlushMode)}
+        return cls(
+            flush=modes[settings.flush],
+            retention_check_interval_ms=settings.retention_check_interval_ms,
+            first_task_delay_ms=settings.first_task_delay_ms,
+            recovery_threads=settings.recovery_threads,
+            producer_id_expiration_ms=settings.producer_id_expiration_ms,
+            producer_id_check_interval_ms=settings.producer_id_check_interval_ms,
+        )
+
+
+class LogManager:
+    def __init__(
+        self,
+        data_dir: str,
+        *,
+        fs: FileSystem,
+        clock: Clock,
+        workers: Workers,
+        tasks: Tasks,
+        random: Random,
+        config: StorageConfig,
+        on_fatal: Callable[[BaseException], None],
+    ) -> None:
+        self.data_dir = data_dir
+        self.strays: list[StrayFolder] = []
+        self.scanned_bytes = 0
+        """What recovery had to read at the last ``open``."""
+        self._fs = fs
+        self._clock = clock
+        self._workers = TrackedWorkers(workers)
+        self._tasks = tasks
+        self._random = random
+        self._config = config
+        self._on_fatal = on_fatal
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._lock: File | None = None
+        self._identity: FolderIdentity | None = None
+        self._high_watermarks: dict[TopicPartition, int] = {}
+        self._is_open = False
+        self._loops: list[asyncio.Task[None]] = []
+        self._timers: dict[TimerHandle, None] = {}
+        self._deletions: dict[TopicPartition, asyncio.Future[None]] = {}
+        self.commits = GroupCommit(
+            fs=fs,
+            clock=clock,
+            workers=self._workers,
+            data_dir=data_dir,
+            mode=config.flush,
+            interval_ms=config.flush_interval_ms,
+            on_fatal=self._give_up,
+        )
+        self._rounds = CheckpointRounds(
+            data_dir=data_dir, fs=fs, clock=clock, workers=self._workers, commits=self.commits, logs=self._logs
+        )
+        self._ports = LogPorts(
+            data_dir=data_dir,
+            fs=fs,
+            clock=clock,
+            workers=self._workers,
+            tasks=tasks,
+            random=random,
+            commits=self.commits,
+            on_changed=self._rounds.changed,
+            on_checkpoint_due=self._rounds.hurry,
+            lower_recovery_point=self._rounds.lower_recovery_point,
+            remove_later=self._remove_later,
+            folder_is_free=self._folder_is_free,
+        )
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster that the folder belongs to; None when it is new."""
+        return self._identity.cluster_id if self._identity is not None else None
+
+    async def lock(self) -> None:
+        """Take the folder; raises ``DataFolderInUse``, ``DataFolderUnusable``."""
+        invariant(self._lock is None, "locked twice", self.data_dir)
+        self._lock, self._identity = await self._workers.run(data_folder.take, self._fs, self.data_dir)
+
+    async def open(
+        self,
+        known: Mapping[TopicPartition, TopicId],
+        config_of: Callable[[str], LogConfig],
+        cluster_id: str,
+        node_id: int,
+    ) -> None:
+        """Load the logs of the partitions that the metadata store assigns to this broker."""
+        if self._lock is None:
+            await self.lock()
+        if self._identity is not None:
+            data_folder.check_identity(self.data_dir, self._identity, cluster_id=cluster_id, node_id=node_id)
+        else:
+            directory_id = names.id_text(self._random.random_bytes(16))
+            self._identity = FolderIdentity(cluster_id, node_id, directory_id)
+            await self._workers.run(data_folder.write_identity, self._fs, self.data_dir, self._identity)
+        unique = [self._random.random_bytes(16) for _ in known]
+        contents = await self._workers.run(data_folder.look, self._fs, self.data_dir, dict(known), unique)
+        self.strays = contents.strays
+        self._high_watermarks = contents.high_watermarks
+        if contents.going:
+            self._remove_later(contents.going, 0)
+        await self._load(contents, known, config_of)
+        for tp in known:
+            if tp not in self._logs:
+                self.create(tp, known[tp], config_of(tp.topic))
+        self._is_open = True
+        self._start_loops()
+
+    async def close(self, *, broker_epoch: int = -1) -> None:
+        """Everything durable, marked clean, and closed; the folder may be opened again."""
+        for loop_task in self._loops:
+            loop_task.cancel()
+        for timer in self._timers:
+            timer.cancel()
+        for log in self._logs.values():
+            log.accepts = False
+        await self._workers.idle()
+        is_clean = False
+        if self._is_open and self.commits.failed is None:
+            is_clean = await self._rounds.close()
+        for log in self._logs.values():
+            log.close()
+        if is_clean:
+            await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
+        await self._workers.idle()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+        self._is_open = False
+
+    def reconfigure(self, config: StorageConfig) -> None:
+        """Dynamic settings; the flush mode is fixed until the next start."""
+        self._config = config
+        for log in self._logs.values():
+            log.producers.expiration_ms = config.producer_id_expiration_ms
+
+    def _give_up(self, error: OSError) -> None:
+        _log.critical("the data folder %s failed and takes no more writes: %s", self.data_dir, error)
+        for log in self._logs.values():
+            log.fail(error)
+        self._on_fatal(error)
+
+    # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def get(self, tp: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(tp)
+
+    def all(self) -> list[PartitionLog]:
+        return list(self._logs.values())
+
+    def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> PartitionLog:
+        """A new, empty log. No file is touched before its first append."""
+        invariant(tp not in self._logs, "the log exists", tp)
+        log = PartitionLog(tp, topic_id, config, self._ports)
+        log.producers.expiration_ms = self._config.producer_id_expiration_ms
+        if self.commits.failed is not None:
+            log.fail(self.commits.failed)
+        self._logs[tp] = log
+        return log
+
+    async def delete(self, tp: TopicPartition) -> None:
+        """Forget the log at once; its folder is renamed, and removed after ``file.delete.delay.ms``."""
+        log = self._logs.pop(tp, None)
+        if log is None:
+            return
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._deletions[tp] = gone
+        try:
+            self._rounds.forget(log)
+            self.commits.forget(log)
+            await log.stop()
+            new_name = names.renamed_folder(tp, self._random.random_bytes(16), names.DELETE_FOLDER)
+            path = await self._workers.run(data_folder.move_away, self._fs, self.data_dir, str(tp), new_name)
+            if path is not None:
+                self._remove_later([path], log.config.file_delete_delay_ms)
+        except OSError as error:
+            _log.error("the folder of the deleted %s could not be renamed: %s", tp, error)
+        finally:
+            del self._deletions[tp]
+            gone.set_result(None)
+
+    async def _folder_is_free(self, tp: TopicPartition) -> None:
+        """A topic of the same name may just have been deleted: wait until its folder is out of the way."""
+        if (deletion := self._deletions.get(tp)) is not None:
+            await asyncio.shield(deletion)
+
+    def high_watermark_at_start(self, tp: TopicPartition) -> int:
+        """What ``replication-offset-checkpoint`` said; 0 when it said nothing."""
+        return self._high_watermarks.get(tp, 0)
+
+    async def space(self) -> tuple[int, int]:
+        """(total, free) bytes of the file system that holds the folder."""
+        return await self._workers.run(
+            lambda: (self._fs.total_bytes(self.data_dir), self._fs.free_bytes(self.data_dir))
+        )
+
+    async def _load(
+        self,
+        contents: Contents,
+        known: Mapping[TopicPartition, TopicId],
+        config_of: Callable[[str], LogConfig],
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        found: list[Found] = []
+        for tp in contents.partitions:
+            found.append(
+                Found(
+                    path=f"{self.data_dir}/{tp}",
+                    tp=tp,
+                    is_clean=contents.is_clean,
+                    recovery_point=contents.recovery_points.get(tp, 0),
+                    log_start_offset=contents.log_starts.get(tp, 0),
+                    interval_bytes=config_of(tp.topic).index_interval_bytes,
+                    producer_expiration_ms=self._config.producer_id_expiration_ms,
+                    now_ms=now_ms,
+                )
+            )
+        threads = max(1, self._config.recovery_threads)
+        # A folder takes a fraction of a millisecond when it is clean: several of them make one job.
+        share = max(1, min(16, len(found) // threads))
+        jobs = [found[start : start + share] for start in range(0, len(found), share)]
+
+        async def load_some() -> None:
+            while jobs:
+                some = jobs.pop()
+                for each, recovered in zip(some, await self._workers.run(_recover_all, self._fs, some), strict=True):
+                    log = self.create(each.tp, known[each.tp], config_of(each.tp.topic))
+                    log.adopt(recovered)
+                    log.recovery_point = min(each.recovery_point, log.log_end_offset)
+                    if not each.is_clean and log.active is not None:
+                        self._rounds.changed(log)
+                    if recovered.to_remove:
+                        self._remove_later(recovered.to_remove, log.config.file_delete_delay_ms)
+                    self.scanned_bytes += recovered.scanned_bytes
+
+        await _all(self._tasks, [load_some() for _ in range(min(threads, len(jobs)))])
+
+    # --- housework ----------------------------------------------------------------------------------------------------
+
+    def _start_loops(self) -> None:
+        self._loops = [
+            self._tasks.spawn("checkpoint rounds", self._rounds.run()),
+            self._tasks.spawn("retention", self._apply_retention()),
+            self._tasks.spawn("producer expiry", self._expire_producers()),
+        ]
+
+    async def _apply_retention(self) -> None:
+        await self._clock.sleep(self._config.first_task_delay_ms / 1_000)
+        while True:
+            await self.delete_old_segments()
+            await self._clock.sleep(self._config.retention_check_interval_ms / 1_000)
+
+    async def delete_old_segments(self) -> int:
+        """Apply every log's retention now; returns how many segments went."""
+        count = 0
+        for log in list(self._logs.values()):
+            try:
+                count += await log.delete_old_segments(self._clock.now_ms())
+            except StorageFailed as error:
+                _log.warning("retention of %s is postponed: %s", log.tp, error)
+        return count
+
+    async def _expire_producers(self) -> None:
+        while True:
+            await self._clock.sleep(self._config.producer_id_check_interval_ms / 1_000)
+            now_ms = self._clock.now_ms()
+            for log in self._logs.values():
+                log.producers.expire(now_ms)
+
+    def _remove_later(self, paths: list[str], delay_ms: int) -> None:
+        """What a crash or a shutdown leaves of it, the next start removes."""
+        if not paths:
+            return
+
+        def due() -> None:
+            self._timers.pop(timer, None)
+            self._workers.submit(lambda: _remove(self._fs, paths), _report_removal)
+
+        timer = self._clock.call_later(delay_ms / 1_000, due)
+        self._timers[timer] = None
+
+
+def _recover_all(fs: FileSystem, some: list[Found]) -> list[Recovered]:
+    """Blocking."""
+    return [recover(fs, each) for each in some]
+
+
+def _remove(fs: FileSystem, paths: list[str]) -> None:
+    """Blocking."""
+    for path in paths:
+        if fs.is_dir(path):
+            fs.remove_tree(path)
+        elif fs.is_dir(path.rpartition("/")[0]):  # its partition may have been deleted meanwhile
+            fs.remove(path)
+
+
+def _report_removal(_: None, error: BaseException | None) -> None:
+    if error is not None:
+        _log.warning("deleted files could not be removed; the next start tries again: %s", error)
+
+
+async def _all(tasks: Tasks, works: list[Any]) -> None:
+    """Run coroutines side by side; the first failure is raised when all have ended."""
+    failures: list[BaseException] = []
+    waiting: list[Awaitable[None]] = []
+    for work in works:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def run(work: Any = work, done: asyncio.Future[None] = done) -> None:
+            try:
+                await work
+            except Exception as error:
+                failures.append(error)
+            finally:
+                if not done.done():
+                    done.set_result(None)
+
+        tasks.spawn("recover logs", run())
+        waiting.append(done)
+    for done_future in waiting:
+        await done_future
+    if failures:
+        raise failures[0]

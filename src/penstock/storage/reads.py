@@ -1,0 +1,120 @@
+"""How a read finds its bytes: one lookup, one read, whole batches only.
+
+The steps are generators that *ask* for bytes, ``(segment, position, size)``, and are sent them: the loop answers from
+memory and gives up when the device would have to be waited for; the cold path asks a worker. Asking for size 0 means:
+open the file and have its index. All lookups so happen on the loop, whoever reads.
+
+                 index entry ----.        .---- start: the batch that holds from_offset
+    segment   [..batch][batch]..[batch][batch][batch][batch][batch].....
+                                 walk -->     |<--- size_bytes_max --->|
+                                                            ^ cut here: whole batches, all below up_to_end_offset
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+from penstock.ports import Buffer
+from penstock.protocol.records.errors import CorruptBatch
+from penstock.storage.segment import SPAN_BYTES, Segment, read_span
+
+WALK_BYTES = 4_096
+"""Read at once while walking from an index entry to the batch looked for: about the distance between entries."""
+
+Wanted = tuple[Segment, int, int]
+
+
+class Read(NamedTuple):
+    """Whole batches. The first may begin before the offset asked for; ``next_offset`` is where to read on."""
+
+    data: Buffer
+    next_offset: int
+
+
+class Found(NamedTuple):
+    position: int
+    base_offset: int
+    last_offset: int
+    size_bytes: int
+
+
+def find_batch(segment: Segment, offset: int) -> Generator[Wanted, Buffer, Found | None]:
+    """The first batch whose last offset is at or behind ``offset``; None when the segment has none."""
+    yield segment, 0, 0
+    assert segment.index is not None
+    position = segment.index.floor_position(offset)
+    while position < segment.size_bytes:
+        chunk = yield segment, position, max(SPAN_BYTES, min(WALK_BYTES, segment.size_bytes - position))
+        at = 0
+        while len(chunk) - at >= SPAN_BYTES:
+            base_offset, last_offset, size_bytes = read_span(chunk, at)
+            if last_offset >= offset:
+                return Found(position + at, base_offset, last_offset, size_bytes)
+            at += size_bytes
+        if at == 0:
+            raise CorruptBatch(f"{segment} ends inside a batch header at {position}")
+        position += at
+    return None
+
+
+def read_batches(
+    segment: Segment,
+    position: int,
+    *,
+    end_position: int,
+    from_offset: int,
+    end_offset: int,
+    size_bytes_max: int,
+    at_least_one_batch: bool,
+) -> Generator[Wanted, Buffer, Read]:
+    """From the batch at ``position``. ``end_position``: where ``end_offset`` lies in this segment, -1 if not known."""
+    size_bytes = segment.size_bytes - position
+    if end_position >= 0:
+        size_bytes = end_position - position
+        if size_bytes <= size_bytes_max:
+            data = yield segment, position, size_bytes
+            _, last_offset, first_bytes = read_span(data, 0)
+            if last_offset < from_offset or first_bytes > size_bytes:
+                raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
+            return Read(data, min(end_offset, segment.end_offset))
+    size_bytes = min(size_bytes, size_bytes_max)
+    if size_bytes >= SPAN_BYTES:
+        data = yield segment, position, size_bytes
+        read = _cut(segment, data, position, from_offset, end_offset)
+        if read is not None:
+            return read
+    if not at_least_one_batch:
+        return Read(b"", from_offset)
+    data = yield segment, position, SPAN_BYTES
+    _, last_offset, size_bytes = read_span(data, 0)
+    if last_offset >= end_offset:
+        return Read(b"", from_offset)
+    if position + size_bytes > segment.size_bytes:
+        raise CorruptBatch(f"{segment} ends inside the batch at {position}")
+    data = yield segment, position, size_bytes
+    return Read(data, last_offset + 1)
+
+
+def _cut(segment: Segment, data: Buffer, position: int, from_offset: int, end_offset: int) -> Read | None:
+    """The whole batches of ``data`` below ``end_offset``. The walk starts at an indexed batch near the cut, which is
+    known to be wholly below both limits, so that a megabyte of tiny batches costs no more than a few headers."""
+    assert segment.index is not None
+    size = len(data)
+    _, last_offset, first_bytes = read_span(data, 0)
+    if last_offset < from_offset:
+        raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
+    if last_offset >= end_offset or first_bytes > size:
+        return None
+    index = segment.index
+    at = max(0, min(index.whole_batch_before(position + size), index.floor_position(end_offset - 1)) - position)
+    next_offset = from_offset
+    while size - at >= SPAN_BYTES:
+        _, last_offset, batch_bytes = read_span(data, at)
+        if last_offset >= end_offset or at + batch_bytes > size:
+            break
+        next_offset = last_offset + 1
+        at += batch_bytes
+    if next_offset <= from_offset:
+        raise CorruptBatch(f"the index of {segment} points at {position + at}, where no batch of its lies")
+    return Read(data if at == size else memoryview(data)[:at], next_offset)

@@ -1,0 +1,346 @@
+"""Opening a partition's folder: what is on disk becomes a log again.
+
+After a clean shutdown only the last few kilobytes of the last segment are looked at. After a crash:
+
+    recovery point: everything below was durable, with its index entries and epochs, when the point was written
+    |  [seg 0][seg 1][seg ~~2~~~~~~~~~]
+    |         snapshot ^      ^ recovery point
+    |                  |----->| headers only: producers    |-- every CRC --> first bad or short batch: cut here, sync
+
+The result is a prefix of what was appended that contains everything that was ever flushed. What is missing or damaged
+besides the batches (indexes, epochs, snapshots, checkpoints) is made anew from them: it costs time, never data.
+
+Safe to be interrupted at any point and run again. Everything here is blocking and works on its own objects.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+
+from penstock.model import TopicPartition
+from penstock.ports import File, FileSystem
+from penstock.protocol.records.errors import CorruptBatch
+from penstock.protocol.records.header import HEADER_BYTES, read_header
+from penstock.storage import folder as names
+from penstock.storage.checkpoints import CorruptCheckpoint
+from penstock.storage.epochs import LeaderEpochs
+from penstock.storage.leftovers import finish_interrupted_work
+from penstock.storage.offset_index import OffsetIndex
+from penstock.storage.producer_snapshot import CorruptSnapshot
+from penstock.storage.producers import ProducerStates
+from penstock.storage.scan import Collected, ScannedSegment, scan
+from penstock.storage.segment import SPAN_BYTES, read_span
+from penstock.storage.segment_files import set_aside, sync_file, sync_folder
+from penstock.storage.time_index import TimeIndex
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Found:
+    """One partition's folder and what the data folder's checkpoints say about it."""
+
+    path: str
+    tp: TopicPartition
+    is_clean: bool
+    recovery_point: int
+    log_start_offset: int
+    interval_bytes: int
+    producer_expiration_ms: int
+    now_ms: int
+
+
+@dataclass(slots=True)
+class RecoveredSegment:
+    base_offset: int
+    size_bytes: int
+    end_offset: int
+    modified_ms: int
+    scanned: ScannedSegment | None = None  # with its indexes: the active one, and those that had to be scanned
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A log as found. ``file``: the active segment's, open for appends; None when the folder holds no segment."""
+
+    segments: list[RecoveredSegment]
+    file: File | None
+    log_start_offset: int
+    log_end_offset: int
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    epochs_on_disk: LeaderEpochs
+    scanned_bytes: int = 0
+    to_remove: list[str] = field(default_factory=list)
+
+
+def rebuild_indexes(
+    file: File, base_offset: int, size_bytes: int, interval_bytes: int
+) -> tuple[OffsetIndex, TimeIndex]:
+    """The indexes of a finished segment, from its batches. Blocking."""
+    scanned = ScannedSegment.empty(base_offset)
+    scan(file, size_bytes, scanned, None, interval_bytes=interval_bytes, verify_from_offset=1 << 63)
+    scanned.time_index.maybe_append(scanned.max_timestamp, scanned.max_timestamp_offset)
+    return scanned.index, scanned.time_index
+
+
+def recover(fs: FileSystem, found: Found) -> Recovered:
+    finish_interrupted_work(fs, found.path)
+    bases = _segment_bases(fs, found.path)
+    epochs_on_disk, epochs_known = _read_epochs(fs, found.path)
+    producers = ProducerStates(found.tp, expiration_ms=found.producer_expiration_ms)
+    collected = Collected(LeaderEpochs(epochs_on_disk.entries), producers, found.now_ms)
+    log = Recovered([], None, 0, 0, collected.epochs, producers, epochs_on_disk)
+    if not bases:
+        log.log_start_offset = log.log_end_offset = found.log_start_offset
+        log.producers.clear(found.log_start_offset)
+        return log
+    recovery_point = _recovery_point(fs, found, bases)
+    snapshot_offset = _load_snapshot(fs, found, producers, bases[0])
+    if snapshot_offset is None and found.is_clean:
+        snapshot_offset = recovery_point  # Kafka's rule: a clean log without a snapshot has no producers to know
+        log.producers.clear(recovery_point)
+    elif snapshot_offset is None:
+        snapshot_offset = max(bases[0], found.log_start_offset)
+        log.producers.clear(snapshot_offset)
+    scan_from = min(recovery_point, snapshot_offset)
+    if not epochs_known:
+        scan_from = bases[0]
+    _recover_segments(fs, found, log, collected, bases, scan_from, recovery_point)
+    if not found.is_clean:
+        sync_folder(fs, found.path)  # names that were seen may have been in memory only
+    _settle_offsets(fs, found, log)
+    return log
+
+
+def _segment_bases(fs: FileSystem, path: str) -> list[int]:
+    """Base offsets of the segments. An index without its log is nothing."""
+    parsed = [names.parse_file_name(name) for name in fs.list_dir(path)]
+    bases = [each[0] for each in parsed if each is not None and each[1] == names.LOG]
+    for each in parsed:
+        if each is not None and each[1] not in (names.LOG, names.SNAPSHOT) and each[0] not in bases:
+            fs.remove(f"{path}/{names.file_name(*each)}")
+    return sorted(bases)
+
+
+def _read_epochs(fs: FileSystem, path: str) -> tuple[LeaderEpochs, bool]:
+    file = f"{path}/{names.LEADER_EPOCHS}"
+    if not fs.exists(file):
+        return LeaderEpochs(), False
+    try:
+        return LeaderEpochs.decode(fs.read_file(file)), True
+    except CorruptCheckpoint as error:
+        _log.warning("%s is damaged (%s); the epochs are read from the batches", file, error)
+        return LeaderEpochs(), False
+
+
+def _recovery_point(fs: FileSystem, found: Found, bases: list[int]) -> int:
+    """Where checking begins: nowhere for a clean log."""
+    if found.is_clean:
+        return _end_by_index(fs, found, bases[-1])
+    return max(found.recovery_point, bases[0])
+
+
+def _load_snapshot(fs: FileSystem, found: Found, producers: ProducerStates, first_base: int) -> int | None:
+    """The newest readable snapshot that the recovery point vouches for; later ones may know batches that are gone."""
+    offsets: list[int] = []
+    for name in fs.list_dir(found.path):
+        parsed = names.parse_file_name(name)
+        if parsed is not None and parsed[1] == names.SNAPSHOT:
+            offsets.append(parsed[0])
+    limit = 1 << 63 if found.is_clean else found.recovery_point
+    for offset in sorted(offsets, reverse=True):
+        file = f"{found.path}/{names.file_name(offset, names.SNAPSHOT)}"
+        if offset > limit or offset < first_base:
+            fs.remove(file)
+            continue
+        try:
+            producers.load(fs.read_file(file), offset, found.now_ms)
+            return offset
+        except CorruptSnapshot as error:
+            _log.warning("removed the damaged producer snapshot %s: %s", file, error)
+            fs.remove(file)
+    return None
+
+
+# --- segments ---------------------------------------------------------------------------------------------------------
+
+
+def _recover_segments(
+    fs: FileSystem,
+    found: Found,
+    log: Recovered,
+    collected: Collected,
+    bases: list[int],
+    scan_from: int,
+    recovery_point: int,
+) -> None:
+    expected_offset = bases[0]
+    for slot, base in enumerate(bases):
+        is_last = slot == len(bases) - 1
+        end_offset = None if is_last else bases[slot + 1]
+        path = f"{found.path}/{names.file_name(base, names.LOG)}"
+        if end_offset is not None and end_offset <= scan_from:
+            log.segments.append(RecoveredSegment(base, fs.file_size(path), end_offset, fs.modified_ms(path)))
+            expected_offset = end_offset
+            continue
+        file = fs.open(path)
+        try:
+            segment = _scan_one(fs, found, file, base, collected, scan_from, recovery_point)
+            size_bytes = segment.scanned.position if segment.scanned else segment.size_bytes
+            cut = file.size() > size_bytes
+            log.scanned_bytes += size_bytes
+            if cut:
+                _log.warning(
+                    "%s: cut at %d bytes, offset %d: %s", path, size_bytes, segment.end_offset, _fault(segment)
+                )
+                file.truncate(size_bytes)
+            if not found.is_clean:
+                # Also what was read back well may be in memory only: it counts as flushed from here on.
+                sync_file(file)
+        except BaseException:
+            file.close()
+            raise
+        log.segments.append(segment)
+        expected_offset = segment.end_offset
+        # A new segment is durable before the end of the one before it: a power cut may leave a hole between them.
+        # Below the recovery point nothing can be missing: there a hole is what compaction left.
+        has_hole = end_offset is not None and recovery_point <= segment.end_offset < end_offset
+        if cut or is_last or has_hole:
+            log.file = file
+            log.to_remove += _drop_later(fs, found.path, bases[slot + 1 :])
+            break
+        file.close()
+        segment.end_offset = bases[slot + 1]
+    log.log_end_offset = expected_offset
+
+
+def _fault(segment: RecoveredSegment) -> str:
+    return (segment.scanned.fault if segment.scanned else None) or "unknown"
+
+
+def _scan_one(
+    fs: FileSystem, found: Found, file: File, base: int, collected: Collected, scan_from: int, recovery_point: int
+) -> RecoveredSegment:
+    size_bytes = file.size()
+    scanned = _trusted_part(fs, found, file, base, size_bytes, scan_from) if base < scan_from else None
+    scanned = scanned or ScannedSegment.empty(base)
+    scan(
+        file,
+        size_bytes,
+        scanned,
+        collected,
+        interval_bytes=found.interval_bytes,
+        verify_from_offset=recovery_point,
+    )
+    modified_ms = fs.modified_ms(f"{found.path}/{names.file_name(base, names.LOG)}")
+    return RecoveredSegment(base, scanned.position, scanned.next_offset, modified_ms, scanned)
+
+
+def _trusted_part(
+    fs: FileSystem, found: Found, file: File, base: int, size_bytes: int, scan_from: int
+) -> ScannedSegment | None:
+    """The index entries below ``scan_from``, if they lead to where they should: the scan starts at the last of them."""
+    try:
+        index_data = fs.read_file(f"{found.path}/{names.file_name(base, names.INDEX)}")
+        time_data = fs.read_file(f"{found.path}/{names.file_name(base, names.TIME_INDEX)}")
+    except FileNotFoundError:
+        return None
+    index = OffsetIndex.decode_prefix(base, index_data, size_bytes=size_bytes)
+    index.truncate(scan_from)
+    time_index = TimeIndex.decode_prefix(base, time_data)
+    time_index.truncate(scan_from)
+    return resume(file, size_bytes, index, time_index) if len(index) else None
+
+
+def resume(file: File, size_bytes: int, index: OffsetIndex, time_index: TimeIndex) -> ScannedSegment | None:
+    """What is known about a segment up to the last of these index entries, where a scan may go on; None if they lie.
+    Blocking."""
+    if not len(index):
+        return ScannedSegment.empty(index.base_offset)
+    position = index.last_position
+    head = file.read(position, min(SPAN_BYTES, size_bytes - position))
+    first = file.read(0, HEADER_BYTES)
+    try:
+        if len(head) < SPAN_BYTES or len(first) < HEADER_BYTES:
+            return None
+        base_offset, last_offset, _ = read_span(head, 0)
+        read_span(first, 0)
+    except CorruptBatch:
+        return None
+    if last_offset != index.base_offset + index.relative_offsets[-1]:
+        return None
+    time_index.truncate(last_offset + 1)  # the entry of a finished segment may lie behind where we go on
+    timestamp, timestamp_offset = time_index.last
+    return ScannedSegment(
+        index.base_offset,
+        index,
+        time_index,
+        position=position,
+        next_offset=base_offset,
+        first_timestamp=read_header(first).max_timestamp,
+        max_timestamp=timestamp,
+        max_timestamp_offset=timestamp_offset,
+        # More than any interval: the first batch scanned is the one of the last entry, which resets the count.
+        bytes_since_entry=1 << 31,
+    )
+
+
+def _end_by_index(fs: FileSystem, found: Found, base: int) -> int:
+    """Where to start looking for the end of a cleanly closed log: the last batch that its last segment's index
+    knows."""
+    try:
+        size_bytes = fs.file_size(f"{found.path}/{names.file_name(base, names.LOG)}")
+        data = fs.read_file(f"{found.path}/{names.file_name(base, names.INDEX)}")
+    except FileNotFoundError:
+        return base
+    index = OffsetIndex.decode_prefix(base, data, size_bytes=size_bytes)
+    return base + index.relative_offsets[-1] + 1 if len(index) else base
+
+
+def _drop_later(fs: FileSystem, path: str, bases: list[int]) -> list[str]:
+    """Segments behind a cut: they can't follow it."""
+    if not bases:
+        return []
+    _log.warning("%s: segments %s lie behind the cut and are set aside", path, bases)
+    return set_aside(fs, path, bases, newest_first=True)
+
+
+def _settle_offsets(fs: FileSystem, found: Found, log: Recovered) -> None:
+    if found.log_start_offset > log.log_end_offset:
+        # Deleted on request up to an offset that the disk does not reach any more: those offsets are not given again.
+        _log.warning("%s ends at %d, before its log start %d", found.path, log.log_end_offset, found.log_start_offset)
+        if log.file is not None:
+            log.file.close()
+        log.to_remove += set_aside(fs, found.path, [segment.base_offset for segment in log.segments], newest_first=True)
+        log.segments, log.file = [], None
+        log.log_start_offset = log.log_end_offset = found.log_start_offset
+        log.producers.clear(log.log_end_offset)
+    else:
+        log.log_start_offset = max(found.log_start_offset, log.segments[0].base_offset)
+    log.epochs.truncate_from_end(log.log_end_offset)
+    log.epochs.truncate_from_start(log.log_start_offset)
+    log.producers.on_log_start(log.log_start_offset)
+    log.producers.end_offset = log.log_end_offset
+
+
+def rebuild_producers(fs: FileSystem, found: Found, segments: list[tuple[int, int, int]]) -> ProducerStates:
+    """The producers as of the end of ``segments``, given as (base offset, size, where to start reading): after a
+    truncation. Snapshots above ``found.recovery_point``, the log's new end, are removed."""
+    producers = ProducerStates(found.tp, expiration_ms=found.producer_expiration_ms)
+    start_offset = _load_snapshot(fs, found, producers, 0)
+    if start_offset is None:
+        producers.clear(found.log_start_offset)
+    collected = Collected(LeaderEpochs(), producers, found.now_ms)
+    for slot, (base, size_bytes, position) in enumerate(segments):
+        if slot + 1 < len(segments) and segments[slot + 1][0] <= producers.end_offset:
+            continue
+        file = fs.open(f"{found.path}/{names.file_name(base, names.LOG)}", writable=False)
+        try:
+            scanned = ScannedSegment.empty(base)
+            scanned.position = position
+            scan(file, size_bytes, scanned, collected, interval_bytes=1 << 31, verify_from_offset=1 << 63)
+        finally:
+            file.close()
+    return producers

@@ -1,0 +1,145 @@
+"""The ``.log`` file: record batches, one behind the other, and what memory knows about it.
+
+The last segment of a log is the active one: it grows, its indexes are kept in memory and written out by checkpoints.
+The others are finished; their files are opened and their indexes loaded when a reader first needs them. The loop owns
+every ``Segment``: workers get its file and plain numbers.
+
+A crash may leave anything behind the last ``sync``: part of a batch, zeros, garbage. Recovery finds the end by the
+CRCs.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from penstock.ports import Buffer, File
+from penstock.protocol.records.errors import CorruptBatch
+from penstock.protocol.records.header import HEADER_BYTES, MAGIC
+from penstock.storage.offset_index import ENTRY_BYTES as INDEX_ENTRY_BYTES
+from penstock.storage.offset_index import POSITION_MAX, RELATIVE_OFFSET_MAX, OffsetIndex
+from penstock.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from penstock.storage.time_index import NO_TIMESTAMP, TimeIndex
+
+SPAN_BYTES = 27
+_SPAN = struct.Struct(">qi4xb6xi")
+_LOG_OVERHEAD_BYTES = 12
+_BATCH_LENGTH_MIN = HEADER_BYTES - _LOG_OVERHEAD_BYTES
+# A batch's offsets are not known before it is stamped: leave room for as many as a sane batch can hold.
+_RELATIVE_OFFSET_ROLL = RELATIVE_OFFSET_MAX - (1 << 24)
+
+
+class Segment:
+    __slots__ = (
+        "base_offset",
+        "bytes_since_entry",
+        "created_ms",
+        "end_offset",
+        "file",
+        "first_timestamp",
+        "index",
+        "index_entries_written",
+        "is_gone",
+        "jitter_ms",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "pins",
+        "size_bytes",
+        "time_entries_written",
+        "time_index",
+        "unsynced",
+    )
+
+    def __init__(self, base_offset: int, *, created_ms: int, jitter_ms: int = 0) -> None:
+        self.base_offset = base_offset
+        self.end_offset = base_offset  # exclusive
+        self.size_bytes = 0
+        self.file: File | None = None
+        self.index: OffsetIndex | None = None
+        self.time_index: TimeIndex | None = None
+        self.max_timestamp: int | None = None  # None: not read yet
+        self.max_timestamp_offset = base_offset  # the last offset of the batch that holds it
+        self.first_timestamp: int | None = None  # of the first batch; None while there is none
+        self.created_ms = created_ms
+        self.jitter_ms = jitter_ms
+        self.bytes_since_entry = 0
+        self.index_entries_written = -1  # -1: the file is to be written from its start
+        self.time_entries_written = -1
+        self.unsynced = False
+        self.pins = 0  # workers that use the file now: it must not be closed under them
+        self.is_gone = False  # no longer part of the log
+
+    def __repr__(self) -> str:
+        return f"Segment({self.base_offset}..{self.end_offset}, {self.size_bytes} bytes)"
+
+    def start(self, file: File) -> None:
+        """Become an empty active segment."""
+        self.file = file
+        self.index = OffsetIndex(self.base_offset)
+        self.time_index = TimeIndex(self.base_offset)
+        self.max_timestamp = NO_TIMESTAMP
+
+    def appended(self, size_bytes: int, last_offset: int, max_timestamp: int, interval_bytes: int) -> None:
+        """A batch was written at the end."""
+        position = self.size_bytes
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if self.max_timestamp is None or max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self.bytes_since_entry > interval_bytes:
+            assert self.index is not None and self.time_index is not None
+            self.index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self.bytes_since_entry = 0
+        self.bytes_since_entry += size_bytes
+        self.size_bytes = position + size_bytes
+        self.end_offset = last_offset + 1
+
+    def finish_time_index(self) -> None:
+        """The last entry, which tells retention how old the segment is."""
+        if self.time_index is not None and self.max_timestamp is not None:
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+
+    def pin(self) -> None:
+        self.pins += 1
+
+    def unpin(self) -> None:
+        self.pins -= 1
+        if self.is_gone and not self.pins:
+            self.unload()
+
+    def unload(self) -> None:
+        """Close the file and let go of the indexes; a finished segment can be loaded again."""
+        if self.file is not None:
+            self.file.close()
+        self.file = self.index = self.time_index = None
+
+    def is_full(self, size_bytes: int, segment_bytes: int, index_bytes: int) -> bool:
+        """Whether a batch of that size needs a new segment, whatever its timestamp."""
+        if self.size_bytes == 0:
+            return False
+        return (
+            self.size_bytes + size_bytes > min(segment_bytes, POSITION_MAX)
+            or self.end_offset - self.base_offset > _RELATIVE_OFFSET_ROLL
+            or len(self.index) >= index_bytes // INDEX_ENTRY_BYTES  # type: ignore[arg-type]
+            or len(self.time_index) >= index_bytes // TIME_ENTRY_BYTES - 1  # type: ignore[arg-type]
+        )
+
+    def is_old(self, max_timestamp: int, segment_ms: int, now_ms: int) -> bool:
+        """By the first batch's timestamp if it has one, else by the clock."""
+        if self.size_bytes == 0:
+            return False
+        if self.first_timestamp is not None and self.first_timestamp >= 0:
+            return max_timestamp - self.first_timestamp > segment_ms - self.jitter_ms
+        return now_ms - self.created_ms > segment_ms - self.jitter_ms
+
+
+def read_span(data: Buffer, at: int) -> tuple[int, int, int]:
+    """(base offset, last offset, size in bytes) of the batch at ``at``; ``CorruptBatch`` if no batch can start so."""
+    base_offset, batch_length, magic, last_offset_delta = _SPAN.unpack_from(data, at)
+    if magic != MAGIC or batch_length < _BATCH_LENGTH_MIN or last_offset_delta < 0 or base_offset < 0:
+        raise CorruptBatch(
+            f"no batch starts like this: base offset {base_offset}, length {batch_length}, magic {magic}, "
+            f"last offset delta {last_offset_delta}"
+        )
+    return base_offset, base_offset + last_offset_delta, _LOG_OVERHEAD_BYTES + batch_length

@@ -1,0 +1,34 @@
+"""The clients under which every conformance test runs: none of them ours, all of them unchanged."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support.clients.base import Admin, Client
+from support.clients.choose import CLIENTS, LIBRARIES, make_admin, make_client
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kcat_installed() -> None:
+    script = Path(__file__).parents[1] / "support" / "install_debian.sh"
+    subprocess.run(["sh", str(script)], check=False, timeout=120)
+
+
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest, bootstrap: str) -> Client:
+    """Each of the clients, kcat included."""
+    return make_client(request.param, bootstrap)
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request: pytest.FixtureRequest, bootstrap: str) -> Client:
+    """Each of the libraries, which can do what kcat can't: timestamps, headers per record, bytes."""
+    return make_client(request.param, bootstrap)
+
+
+@pytest.fixture(params=LIBRARIES)
+def admin(request: pytest.FixtureRequest, bootstrap: str) -> Admin:
+    return make_admin(request.param, bootstrap)

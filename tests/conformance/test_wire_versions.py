@@ -1,0 +1,148 @@
+"""Every version of every API that is served: a sensible request gets an answer that decodes to its last byte."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.protocol.apis import APIS
+from penstock.protocol.schema.alter_configs import AlterConfigsRequest
+from penstock.protocol.schema.api_versions import ApiVersionsRequest
+from penstock.protocol.schema.create_partitions import CreatePartitionsRequest
+from penstock.protocol.schema.create_topics import CreateTopicsRequest
+from penstock.protocol.schema.delete_records import DeleteRecordsRequest
+from penstock.protocol.schema.delete_topics import DeleteTopicsRequest
+from penstock.protocol.schema.describe_cluster import DescribeClusterRequest
+from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
+from penstock.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
+from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
+from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
+from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
+from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
+from penstock.protocol.schema.list_config_resources import ListConfigResourcesRequest
+from penstock.protocol.schema.list_offsets import ListOffsetsRequest
+from penstock.protocol.schema.metadata import MetadataRequest
+from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from penstock.protocol.schema.sasl_handshake import SaslHandshakeRequest
+from support.batches import build
+from support.served import SERVED
+from support.verbs import Topic, fetch_partition, fetch_request, produce_request
+from support.wire import API_KEYS, Wire
+
+COORDINATOR_NOT_AVAILABLE, ILLEGAL_SASL_STATE = 15, 34
+
+
+def _alter(message: Any, topic: Topic, **entry: Any) -> Any:
+    row = message.AlterableConfig(name="flush.ms", value="1000", **entry)
+    return message(
+        resources=[message.AlterConfigsResource(resource_type=2, resource_name=topic.name, configs=[row])],
+        validate_only=False,
+    )
+
+
+def _delete_topics(topic: Topic, version: int) -> Any:
+    if version < 6:
+        return DeleteTopicsRequest(topic_names=[topic.name], timeout_ms=10_000)
+    state = DeleteTopicsRequest.DeleteTopicState(name=topic.name)
+    return DeleteTopicsRequest(topics=[state], timeout_ms=10_000)
+
+
+def _one(message: Any, entry: str, part: str, topic: Topic, part_fields: dict[str, Any], **fields: Any) -> Any:
+    """A request of the common shape: one topic, one partition."""
+    named = {"topic": topic.name} if entry == "OffsetForLeaderTopic" else {"name": topic.name}
+    rows = [getattr(message, part)(**part_fields)]
+    return message(topics=[getattr(message, entry)(partitions=rows, **named)], **fields)
+
+
+REQUESTS: dict[str, Callable[[Topic, int], Any]] = {
+    "Produce": lambda t, v: produce_request(t, build([b"x"]), version=v),
+    "Fetch": lambda t, v: fetch_request({t: [fetch_partition()]}, version=v),
+    "ListOffsets": lambda t, v: _one(
+        ListOffsetsRequest,
+        "ListOffsetsTopic",
+        "ListOffsetsPartition",
+        t,
+        {"partition_index": 0, "timestamp": -1},
+        replica_id=-1,
+    ),
+    "Metadata": lambda t, v: MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=t.name)]),
+    "FindCoordinator": lambda t, v: (
+        FindCoordinatorRequest(key="group") if v < 4 else FindCoordinatorRequest(coordinator_keys=["group"])
+    ),
+    "SaslHandshake": lambda t, v: SaslHandshakeRequest(mechanism="PLAIN"),
+    "ApiVersions": lambda t, v: ApiVersionsRequest(client_software_name="wire", client_software_version="1"),
+    "CreateTopics": lambda t, v: CreateTopicsRequest(
+        topics=[CreateTopicsRequest.CreatableTopic(name=t.name + "-more", num_partitions=1, replication_factor=1)],
+        timeout_ms=10_000,
+    ),
+    "DeleteTopics": _delete_topics,
+    "DeleteRecords": lambda t, v: _one(
+        DeleteRecordsRequest,
+        "DeleteRecordsTopic",
+        "DeleteRecordsPartition",
+        t,
+        {"partition_index": 0, "offset": 0},
+        timeout_ms=10_000,
+    ),
+    "InitProducerId": lambda t, v: InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1_000),
+    "OffsetForLeaderEpoch": lambda t, v: _one(
+        OffsetForLeaderEpochRequest,
+        "OffsetForLeaderTopic",
+        "OffsetForLeaderPartition",
+        t,
+        {"partition": 0, "leader_epoch": 0},
+        replica_id=-1,
+    ),
+    "DescribeConfigs": lambda t, v: DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=2, resource_name=t.name, configuration_keys=None
+            )
+        ],
+        include_synonyms=True,
+    ),
+    "AlterConfigs": lambda t, v: _alter(AlterConfigsRequest, t),
+    "DescribeLogDirs": lambda t, v: DescribeLogDirsRequest(topics=None),
+    "CreatePartitions": lambda t, v: CreatePartitionsRequest(
+        topics=[CreatePartitionsRequest.CreatePartitionsTopic(name=t.name, count=2, assignments=None)],
+        timeout_ms=10_000,
+    ),
+    "IncrementalAlterConfigs": lambda t, v: _alter(IncrementalAlterConfigsRequest, t, config_operation=0),
+    "DescribeCluster": lambda t, v: DescribeClusterRequest(),
+    "ListConfigResources": lambda t, v: ListConfigResourcesRequest(),
+    "DescribeTopicPartitions": lambda t, v: DescribeTopicPartitionsRequest(
+        topics=[DescribeTopicPartitionsRequest.TopicRequest(name=t.name)]
+    ),
+}
+ALLOWED = {
+    "FindCoordinator": {0, COORDINATOR_NOT_AVAILABLE},
+    "SaslHandshake": {ILLEGAL_SASL_STATE},
+    "InitProducerId": {0, 14},
+}
+EVERY = [(name, v) for name in REQUESTS for v in APIS[API_KEYS[name]].versions]
+
+
+def error_codes(message: Any) -> set[int]:
+    """Every error code anywhere in a message."""
+    found: set[int] = set()
+    for field in message.__struct_fields__:
+        value = getattr(message, field)
+        if field == "error_code":
+            found.add(value)
+        for item in value if isinstance(value, list) else [value]:
+            if hasattr(item, "__struct_fields__"):
+                found |= error_codes(item)
+    return found
+
+
+@pytest.mark.parametrize(("name", "version"), EVERY, ids=[f"{name}-v{v}" for name, v in EVERY])
+def test_a_sensible_request_gets_a_sensible_answer(wire: Wire, topic: Topic, name: str, version: int) -> None:
+    answer = wire.call(REQUESTS[name](topic, version), version)
+    assert error_codes(answer) <= ALLOWED.get(name, {0}), answer
+    assert getattr(answer, "throttle_time_ms", 0) == 0
+
+
+def test_every_api_of_the_handlers_is_asked_here() -> None:
+    assert set(REQUESTS) == set(SERVED)

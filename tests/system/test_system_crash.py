@@ -1,0 +1,217 @@
+"""kill -9 and restart: what was acknowledged is there, numbers go on, nothing comes back from the dead."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from penstock.protocol.schema.delete_topics import DeleteTopicsRequest
+from penstock.protocol.schema.metadata import MetadataRequest
+from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from support.batches import build
+from support.broker import BrokerProcess
+from support.verbs import (
+    Topic,
+    append,
+    create_topic,
+    describe_topic,
+    end_offset,
+    fetch,
+    new_producer,
+    produce,
+    produce_request,
+    stored,
+)
+from support.waiting import eventually
+from support.wire import ConnectionClosed, Wire
+
+FENCED_EPOCH = 74
+GONE = (ConnectionClosed, ConnectionError, TimeoutError)
+
+
+class Writer(threading.Thread):
+    """Writes numbered records to one partition, five in flight, until the broker is gone; remembers what was acked."""
+
+    def __init__(self, bootstrap: str, topic: Topic, partition: int, acks: int) -> None:
+        super().__init__(daemon=True)
+        self.wire = Wire(bootstrap)
+        self.topic, self.partition, self.acks = topic, partition, acks
+        self.acked: dict[int, bytes] = {}
+
+    def run(self) -> None:
+        sent: list[bytes] = []
+        answered = 0
+        try:
+            while True:
+                while len(sent) - answered < 5:
+                    value = b"%d-%d" % (self.partition, len(sent))
+                    batch = build([value], codec="none")
+                    request = produce_request(self.topic, batch, version=9, partition=self.partition, acks=self.acks)
+                    self.wire.send(request, 9)
+                    sent.append(value)
+                _, response = self.wire.receive()
+                answer = response.responses[0].partition_responses[0]
+                assert answer.error_code == 0, answer
+                self.acked[answer.base_offset] = sent[answered]
+                answered += 1
+        except GONE:
+            self.wire.close()
+
+
+@pytest.mark.parametrize("flush", ["ack", "interval", "os"])
+def test_killed_under_load_it_loses_nothing_that_it_acknowledged(
+    make_broker: Callable[..., BrokerProcess], flush: str
+) -> None:
+    broker = make_broker(settings={"penstock.flush": flush, "log.segment.bytes": 1_048_576}).start()
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders", partitions=4)
+    acked: list[dict[int, bytes]] = [{} for _ in range(4)]
+    for _ in range(3):
+        writers = [Writer(broker.bootstrap_servers, topic, n, -1 if n % 2 else 1) for n in range(4)]
+        for writer in writers:
+            writer.start()
+        eventually(lambda w=writers: all(len(writer.acked) > 100 for writer in w))
+        broker.kill()
+        for n, writer in enumerate(writers):
+            writer.join(30)
+            acked[n].update(writer.acked)
+        broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        for n in range(4):
+            found = stored(wire, topic, partition=n)
+            assert all(batch.crc_is_right for batch in found)
+            assert [b.base_offset for b in found] == list(range(len(found))), "no gap, one record each"
+            values = {b.base_offset: b.data for b in found}
+            lost = [offset for offset, value in acked[n].items() if value not in values.get(offset, b"")]
+            assert lost == [], f"partition {n} lost {lost[:5]} of {len(acked[n])} acknowledged records"
+            assert append(wire, topic, build([b"next"]), partition=n) == len(found)
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+def test_an_idempotent_producer_goes_on_after_a_restart(fresh_broker: BrokerProcess, kill: bool) -> None:
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders")
+        producer_id, epoch = new_producer(wire)
+
+    def send(sequence: int) -> tuple[int, int]:
+        batch = build([b"x", b"y"], producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+        with Wire(fresh_broker.bootstrap_servers) as wire:
+            answer = produce(wire, topic, batch)
+        return answer.error_code, answer.base_offset
+
+    assert [send(sequence) for sequence in (0, 2, 4)] == [(0, 0), (0, 2), (0, 4)]
+    for turn in range(2):
+        fresh_broker.restart(kill=kill)
+        last = 4 + 2 * turn
+        assert send(last) == (0, last), "the last batch again: where it is, and not twice"
+        assert send(last - 2) == (0, last - 2)
+        assert send(last + 4) == (45, -1)
+        assert send(last + 2) == (0, last + 2)
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+def test_producer_ids_are_never_given_twice(fresh_broker: BrokerProcess, kill: bool) -> None:
+    seen: list[int] = []
+    for _ in range(3):
+        with Wire(fresh_broker.bootstrap_servers) as wire:
+            seen += [new_producer(wire)[0] for _ in range(20)]
+        fresh_broker.restart(kill=kill)
+    assert len(set(seen)) == len(seen)
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+def test_topics_ids_and_settings_survive_and_the_deleted_stay_deleted(fresh_broker: BrokerProcess, kill: bool) -> None:
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        kept = create_topic(wire, "kept", partitions=3, configs={"retention.ms": "123456789"})
+        gone = create_topic(wire, "gone")
+        append(wire, kept, build([b"kept"]), partition=2)
+        append(wire, gone, build([b"old"] * 5))
+        state = DeleteTopicsRequest.DeleteTopicState(name="gone")
+        wire.call(DeleteTopicsRequest(topics=[state], timeout_ms=10_000), 6)
+        again = create_topic(wire, "gone")
+        append(wire, again, build([b"new"]))
+    fresh_broker.restart(kill=kill)
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        assert {t.name for t in wire.call(MetadataRequest(topics=None), 12).topics} == {"kept", "gone"}
+        assert (describe_topic(wire, "kept"), describe_topic(wire, "gone")) == (kept, again)
+        assert [b.count for b in stored(wire, kept, partition=2)] == [1]
+        assert [b.count for b in stored(wire, again)] == [1], "nothing of the topic that had the name before"
+        assert end_offset(wire, kept, partition=0) == 0
+
+
+def epoch_of(wire: Wire, topic: Topic) -> int:
+    wanted = [MetadataRequest.MetadataRequestTopic(name=topic.name)]
+    return int(wire.call(MetadataRequest(topics=wanted), 12).topics[0].partitions[0].leader_epoch)
+
+
+@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+def test_each_start_leads_in_a_new_epoch(fresh_broker: BrokerProcess, kill: bool) -> None:
+    ends: dict[int, int] = {}
+    for turn in range(3):
+        with Wire(fresh_broker.bootstrap_servers) as wire:
+            topic = describe_topic(wire, "orders") if turn else create_topic(wire, "orders")
+            epoch = epoch_of(wire, topic)
+            assert epoch > max(ends, default=-1)
+            append(wire, topic, build([b"x", b"y"]))
+            ends[epoch] = end_offset(wire, topic)
+            assert stored(wire, topic)[-1].leader_epoch == epoch
+            for old, end in ends.items():
+                assert epoch_end(wire, topic, old) == (old, end)
+                code = fetch(wire, topic, partition_fields={"current_leader_epoch": old}).error_code
+                assert code == (0 if old == epoch else FENCED_EPOCH)
+        fresh_broker.restart(kill=kill)
+
+
+def epoch_end(wire: Wire, topic: Topic, epoch: int) -> tuple[int, int]:
+    wanted = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+    entry = OffsetForLeaderEpochRequest.OffsetForLeaderTopic(topic=topic.name, partitions=[wanted])
+    answer: Any = wire.call(OffsetForLeaderEpochRequest(replica_id=-1, topics=[entry]), 4).topics[0].partitions[0]
+    assert answer.error_code == 0
+    return answer.leader_epoch, answer.end_offset
+
+
+def test_a_real_idempotent_producer_rides_through_two_kills_without_loss_or_duplicate(
+    fresh_broker: BrokerProcess,
+) -> None:
+    from confluent_kafka import Producer
+
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders")
+    producer = Producer(
+        {
+            "bootstrap.servers": fresh_broker.bootstrap_servers,
+            "enable.idempotence": True,
+            "batch.num.messages": 5,
+            "linger.ms": 1,
+            "reconnect.backoff.max.ms": 200,
+        }
+    )
+    delivered: list[int] = []
+    errors: list[object] = []
+
+    def on_delivery(error: object, message: Any) -> None:
+        if error is None:
+            delivered.append(message.offset())
+        else:
+            errors.append(error)
+
+    kills = [200, 600]
+    for n in range(1_000):
+        producer.produce(topic.name, b"%06d" % n, partition=0, on_delivery=on_delivery)
+        producer.poll(0.001)
+        if kills and len(delivered) >= kills[0]:
+            kills.pop(0)
+            fresh_broker.restart(kill=True, same_port=True)
+    assert producer.flush(60) == 0
+    while kills:  # a fast machine may have delivered late
+        kills.pop()
+        fresh_broker.restart(kill=True, same_port=True)
+    assert errors == []
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        found = b"".join(b.data for b in stored(wire, topic))
+        assert end_offset(wire, topic) == 1_000
+    places = [found.find(b"%06d" % n) for n in range(1_000)]
+    assert places == sorted(places) and -1 not in places

@@ -1,0 +1,40 @@
+"""Calls a handler as the dispatcher does: a request object in, through the codec both ways, a response object out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.broker.context import Context, ListenerInfo
+from penstock.broker.security.authorizer import AllowAll, Authorizer
+from penstock.broker.services import Broker
+from penstock.config.effective import Effective
+from penstock.protocol.apis import APIS
+from penstock.protocol.codec import decoder, encoder
+from unit.cluster.small_cluster import SmallCluster
+
+LISTENER = ListenerInfo("PLAINTEXT", "PLAINTEXT", "broker1.example", 9092)
+
+
+class Asker:
+    def __init__(
+        self, cluster: SmallCluster, *, static: dict[str, str] | None = None, authorizer: Authorizer | None = None
+    ) -> None:
+        self.cluster = cluster
+        self.listener = LISTENER
+        self.broker = Broker(
+            settings=Effective(static={"node.id": "1", **(static or {})}).settings,
+            clock=cluster.clock,
+            random=cluster.random,
+            image=cluster.image,
+            controller=cluster.controller,
+            replicas=None,  # type: ignore[arg-type]
+            logs=None,  # type: ignore[arg-type]
+            authorizer=authorizer or AllowAll(),
+        )
+
+    async def ask(self, handler: Any, version: int, request: Any) -> Any:
+        api = APIS[handler.API.key]
+        sent, _ = decoder(api.request, version)(encoder(api.request, version)(request), 0)
+        response = await handler.handle(Context(self.broker, self.listener, version), sent)
+        received, _ = decoder(api.response, version)(encoder(api.response, version)(response), 0)
+        return received

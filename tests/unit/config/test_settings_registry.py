@@ -1,0 +1,163 @@
+"""The registry against what a real Kafka 4.3.1 says of its settings (kafka-4.3.1-settings.json)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.config.broker_settings import OWN_DEFAULTS, USED_SETTINGS
+from penstock.config.documentation import documentation
+from penstock.config.setting import TYPE_NAMES, InvalidValue, Setting, java_double, to_text
+from penstock.config.settings import broker_setting, broker_settings, topic_setting
+from penstock.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+
+KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-settings.json").read_text())
+LISTENERS_NEED_A_RESTART = {"listeners", "listener.security.protocol.map"}
+
+
+def ours() -> dict[str, Setting]:
+    return {name: setting for name, setting in broker_settings().items() if name.startswith("penstock.")}
+
+
+def test_every_broker_setting_of_kafka_is_known_and_no_other_but_ours() -> None:
+    assert broker_settings().keys() - ours().keys() == KAFKA["broker"].keys() | KAFKA["dynamic_only"].keys()
+
+
+def test_every_topic_setting_of_kafka_is_known_and_no_other_but_ours() -> None:
+    assert TOPIC_SETTINGS.keys() - {"penstock.validate.records"} == KAFKA["topic"].keys()
+
+
+@pytest.mark.parametrize("kind", ["broker", "topic"])
+def test_types_and_defaults_are_kafkas(kind: str) -> None:
+    find = broker_setting if kind == "broker" else topic_setting
+    for name, fact in KAFKA[kind].items():
+        setting = find(name)
+        assert setting is not None
+        assert TYPE_NAMES[setting.type] == fact["type"], name
+        if name not in OWN_DEFAULTS:
+            assert setting.default == fact["default"], name
+            assert to_text(setting.parse(setting.default)) == fact["default"], name
+        assert setting.internal == fact["internal"], name
+
+
+def test_what_may_change_while_running_is_what_may_in_kafka_except_the_listeners() -> None:
+    for name, fact in KAFKA["broker"].items():
+        setting = broker_setting(name)
+        assert setting is not None
+        assert setting.mode == ("read-only" if name in LISTENERS_NEED_A_RESTART else fact["mode"]), name
+
+
+@pytest.mark.parametrize("kind", ["broker", "topic"])
+def test_ranges_are_kafkas_at_both_ends(kind: str) -> None:
+    find = broker_setting if kind == "broker" else topic_setting
+    looked_at = 0
+    for name, fact in KAFKA[kind].items():
+        if ",..." not in fact["valid"] or not fact["valid"].endswith("]") or ":" in fact["valid"]:
+            continue
+        low, _, high = fact["valid"][1:-1].partition(",...")
+        setting = find(name)
+        assert setting is not None
+        setting.parse(low)
+        with pytest.raises(InvalidValue, match=f"for configuration {name}: Value must be at least {low}"):
+            setting.parse(str(int(low) - 1))
+        if high.strip(","):
+            setting.parse(high.strip(","))
+            with pytest.raises(InvalidValue, match="Value must be no more than"):
+                setting.parse(str(int(float(high.strip(","))) + 1))
+        looked_at += 1
+    assert looked_at > 15
+
+
+def test_enumerations_are_kafkas() -> None:
+    for name, fact in {**KAFKA["broker"], **KAFKA["topic"]}.items():
+        valid = fact["valid"]
+        if valid.startswith("[") and "..." not in valid and ":" not in valid:
+            setting = topic_setting(name) or broker_setting(name)
+            assert setting is not None
+            for word in valid[1:-1].split(", "):
+                setting.parse(word)
+            with pytest.raises(InvalidValue, match=f"String must be one of: {', '.join(valid[1:-1].split(', '))}"):
+                setting.parse("nonsense")
+
+
+def test_every_default_of_a_topic_is_the_default_of_its_broker_setting() -> None:
+    for name, names in BROKER_NAMES.items():
+        weakest = broker_setting(names[-1].name)
+        assert weakest is not None and weakest.default is not None
+        value, topic_default = weakest.default_value(), TOPIC_SETTINGS[name].default_value()
+        assert (
+            value * names[-1].unit_ms if isinstance(value, int) and names[-1].unit_ms > 1 else value
+        ) == topic_default
+
+
+def test_every_setting_has_a_sentence_of_its_own_words() -> None:
+    for name in TOPIC_SETTINGS:
+        assert (documentation("topic", name) or "").endswith("."), name
+    for name, setting in broker_settings().items():
+        sentence = documentation("broker", name) or ""
+        assert sentence.endswith("."), name
+        assert ("without effect" in sentence) == (not setting.used and not _gives_a_topic_default(name)), name
+    assert documentation("broker", "no.such.setting") is None
+
+
+def _gives_a_topic_default(name: str) -> bool:
+    return any(name == names[0].name for names in BROKER_NAMES.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5, "0.5"), (1e-5, "1.0E-5"), (1.7976931348623157e308, "1.7976931348623157E308"), (1e7, "1.0E7"), (12.0, "12.0"),
+     (123456789.5, "1.234567895E8"), (0.0, "0.0"), (-0.0001, "-1.0E-4")],
+)  # fmt: skip
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert java_double(value) == text
+
+
+@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1.0", "", " ", "--1", "9" * 50])
+def test_what_java_does_not_read_as_a_number_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue, match="Not a number of type LONG"):
+        TOPIC_SETTINGS["flush.messages"].parse(text)
+
+
+def test_lists_are_trimmed_doubles_dropped_and_holes_refused() -> None:
+    policy = TOPIC_SETTINGS["cleanup.policy"]
+    assert policy.parse(" delete , compact ,delete") == ("delete", "compact")
+    assert policy.parse("") == ()
+    with pytest.raises(InvalidValue, match=r"Configuration 'cleanup.policy' values must not be empty."):
+        policy.parse("delete,,compact")
+
+
+def test_a_listeners_own_setting_is_checked_like_the_one_it_overrides() -> None:
+    setting = broker_setting("listener.name.external.ssl.client.auth")
+    assert setting is not None and setting.name == "listener.name.external.ssl.client.auth"
+    with pytest.raises(InvalidValue, match="for configuration listener"):
+        setting.parse("perhaps")
+    secret = broker_setting("listener.name.external.plain.sasl.jaas.config")
+    assert secret is not None and secret.is_sensitive
+
+
+def test_settings_in_use_are_found_without_loading_the_rest() -> None:
+    program = (
+        "import sys\n"
+        "from penstock.config.sources import load\n"
+        "load({'listen': '127.0.0.1:0', 'data-dir': 'x'}, ['log.segment.bytes=2097152'], {'HOME': '/'}, None)\n"
+        "heavy = {'penstock.config.accepted_settings', 'penstock.config.documentation', 'tomllib', 'difflib'}\n"
+        "print(sorted(heavy & sys.modules.keys()))\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
+
+
+def test_the_settings_page_is_up_to_date() -> None:
+    root = Path(__file__).resolve().parents[3]
+    spec = importlib.util.spec_from_file_location("settings_page", root / "tools" / "settings_page.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (root / "docs" / "settings.md").read_text() == module.page(), "run: python tools/settings_page.py"
+    assert all(f"`{name}`" in module.page() for name in USED_SETTINGS)

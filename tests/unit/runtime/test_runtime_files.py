@@ -1,0 +1,235 @@
+"""The real file system's own business: short writes, cold pages, other processes' locks, failing calls."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from penstock.runtime import files, posix
+from penstock.runtime.files import DiskFileSystem
+
+fs = DiskFileSystem()
+
+
+def test_a_short_write_is_continued(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = fs.open(f"{tmp_path}/a", create=True)
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, memoryview(data)[:3]))
+    file.write(b"0123456789")
+    file.write(memoryview(bytearray(b"abcdefgh")))
+    assert file.size() == 18
+    assert file.read(0, 100) == b"0123456789abcdefgh"
+
+
+def test_a_write_that_fails_half_way_leaves_its_part_and_says_so(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"good")
+    real = os.write
+    answers = iter([4, errno.ENOSPC])
+
+    def write(descriptor: int, data: Any) -> int:
+        answer = next(answers)
+        if answer == errno.ENOSPC:
+            raise OSError(errno.ENOSPC, "full")
+        return real(descriptor, memoryview(data)[:answer])
+
+    monkeypatch.setattr(os, "write", write)
+    with pytest.raises(OSError, match="full"):
+        file.write(b"0123456789")
+    monkeypatch.undo()
+    assert file.size() == 8
+    file.truncate(4)
+    file.write(b"!")
+    assert fs.read_file(f"{tmp_path}/a") == b"good!"
+
+
+def test_a_cold_page_is_not_waited_for(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"abc")
+
+    def preadv(*arguments: Any) -> int:
+        raise BlockingIOError(errno.EAGAIN, "cold")
+
+    monkeypatch.setattr(files, "_nowait_flag", 8)
+    monkeypatch.setattr(os, "preadv", preadv, raising=False)
+    assert fs.open(f"{tmp_path}/a").read_nowait(0, 3) is None
+
+
+def test_a_file_system_without_nowait_reads_plainly_from_then_on(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = []
+
+    def preadv(*arguments: Any) -> int:
+        calls.append(arguments)
+        raise OSError(errno.EOPNOTSUPP, "not here")
+
+    monkeypatch.setattr(files, "_nowait_flag", 8)
+    monkeypatch.setattr(os, "preadv", preadv, raising=False)
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"abc")
+    assert file.read_nowait(1, 100) == b"bc"
+    assert file.read_nowait(0, 2) == b"ab"
+    assert len(calls) == 1
+
+
+def test_a_platform_without_nowait_reads_plainly(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_nowait_flag", 0)
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"abc")
+    assert file.read_nowait(1, 100) == b"bc"
+
+
+def test_a_part_in_memory_is_returned_as_that_part(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"x" * 100_000)
+
+    def preadv(descriptor: int, buffers: Any, position: int, flags: int) -> int:
+        buffers[0][:5] = b"xxxxx"
+        return 5
+
+    monkeypatch.setattr(os, "preadv", preadv, raising=False)
+    if files._nowait_flag:
+        assert file.read_nowait(0, 100_000) == b"xxxxx"
+
+
+def test_an_error_of_the_device_is_not_taken_for_cold(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def preadv(*arguments: Any) -> int:
+        raise OSError(errno.EIO, "dying")
+
+    monkeypatch.setattr(files, "_nowait_flag", 8)
+    monkeypatch.setattr(os, "preadv", preadv, raising=False)
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"abc")
+    with pytest.raises(OSError, match="dying"):
+        file.read_nowait(0, 3)
+
+
+def test_a_file_closed_while_a_worker_reads_it_keeps_its_descriptor_until_the_read_ends(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs.write_file_atomically(f"{tmp_path}/ours", b"ours")
+    fs.write_file_atomically(f"{tmp_path}/other", b"other")
+    file = fs.open(f"{tmp_path}/ours")
+    real = os.pread
+    others = []
+
+    def pread(descriptor: int, size: int, position: int) -> bytes:
+        file.close()  # the loop, at the worst moment
+        others.append(fs.open(f"{tmp_path}/other"))  # would get the descriptor if it were free
+        return real(descriptor, size, position)
+
+    monkeypatch.setattr(os, "pread", pread)
+    assert file.read(0, 4) == b"ours"
+    monkeypatch.undo()
+    with pytest.raises(OSError, match="closed"):
+        file.read(0, 4)
+    assert file._descriptor == -1
+
+
+def test_a_failed_sync_is_never_tried_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = fs.open(f"{tmp_path}/a", create=True)
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "lost")
+
+    monkeypatch.setattr(files, "_sync_descriptor", fail)
+    with pytest.raises(OSError, match="lost"):
+        file.sync()
+    monkeypatch.undo()
+    with pytest.raises(OSError, match="lost"):
+        file.sync()
+
+
+def test_a_long_read_is_put_together_from_pieces(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_READ_PIECE_BYTES_MAX", 7)
+    fs.write_file_atomically(f"{tmp_path}/a", bytes(range(100)))
+    assert fs.read_file(f"{tmp_path}/a") == bytes(range(100))
+
+
+def test_an_atomic_write_that_fails_leaves_the_old_content(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fs.write_file_atomically(f"{tmp_path}/a", b"old")
+
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "lost")
+
+    monkeypatch.setattr(files, "_sync_descriptor", fail)
+    with pytest.raises(OSError, match="lost"):
+        fs.write_file_atomically(f"{tmp_path}/a", b"new")
+    assert fs.read_file(f"{tmp_path}/a") == b"old"
+    assert fs.list_dir(str(tmp_path)) == ["a"]
+
+
+def test_an_atomic_write_syncs_the_content_before_the_name_and_the_folder_after(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    real = os.replace
+
+    def replace(source: str, target: str) -> None:
+        calls.append("rename")
+        real(source, target)
+
+    monkeypatch.setattr(files, "_sync_descriptor", lambda descriptor: calls.append("content"))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: calls.append("folder"))
+    monkeypatch.setattr(os, "replace", replace)
+    fs.write_file_atomically(f"{tmp_path}/a", b"x")
+    assert calls == ["content", "rename", "folder"]
+
+
+def test_a_lock_held_by_another_process_is_respected_until_it_ends(tmp_path: pathlib.Path) -> None:
+    program = (
+        "import sys; from penstock.runtime.files import DiskFileSystem\n"
+        "lock = DiskFileSystem().lock(sys.argv[1]); print(lock is not None, flush=True); sys.stdin.read()"
+    )
+    path = f"{tmp_path}/.lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"True\n"
+        assert fs.lock(path) is None
+        other.kill()
+        other.wait()
+    lock = fs.lock(path)
+    assert lock is not None
+    lock.close()
+
+
+def test_a_mapping_in_use_survives_the_closing_of_its_file(tmp_path: pathlib.Path) -> None:
+    file = fs.open(f"{tmp_path}/a", create=True)
+    file.write(b"mapped")
+    view = memoryview(file.map())[2:]
+    file.close()
+    assert bytes(view) == b"pped"
+
+
+def test_removing_a_tree_does_not_follow_links_out_of_it(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "keep").write_bytes(b"")
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "link").symlink_to(tmp_path / "outside")
+    fs.remove_tree(f"{tmp_path}/tree")
+    assert (tmp_path / "outside" / "keep").exists()
+    assert not (tmp_path / "tree").exists()
+
+
+def test_a_buffer_that_is_not_zeroed_is_an_ordinary_bytearray() -> None:
+    make = posix.uninitialised_bytearray()
+    buffer = make(100_000)
+    assert type(buffer) is bytearray
+    assert len(buffer) == 100_000
+    buffer[:3] = b"abc"
+    del buffer[3:]
+    buffer.extend(b"def")
+    assert buffer == b"abcdef"

@@ -1,0 +1,150 @@
+"""A data folder on a simulated disk, and batches for it: what the storage tests share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+
+import msgspec
+
+from penstock.config.log import LogConfig
+from penstock.model import TopicId, TopicPartition
+from penstock.protocol.records.header import BatchHeader, read_header
+from penstock.runtime.tasks import LoopTasks
+from penstock.storage.log import Appended, PartitionLog
+from penstock.storage.manager import LogManager, StorageConfig
+from simulation.harness.clock import ManualClock
+from simulation.harness.disk import SimulatedDisk
+from simulation.harness.workers import SimulatedWorkers
+from support.batches import Batch, Rec, build, split
+
+DATA_DIR = "/data"
+TP = TopicPartition("orders", 0)
+TOPIC_ID = TopicId(bytes(range(16)))
+NOW_MS = 1_700_000_000_000
+CONFIG = LogConfig(segment_bytes=1_000, index_interval_bytes=100, retention_ms=None, file_delete_delay_ms=1_000)
+
+
+class SeededRandom:
+    def __init__(self, seed: int = 0) -> None:
+        self._random = random.Random(seed)
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+    def random_int(self, below: int) -> int:
+        return self._random.randrange(below)
+
+
+class Rig:
+    """Opens managers on one disk, one after the other: a restart is ``open`` again. Needs a running loop."""
+
+    def __init__(
+        self,
+        disk: SimulatedDisk | None = None,
+        *,
+        config: LogConfig = CONFIG,
+        storage: StorageConfig | None = None,
+        known: Mapping[TopicPartition, TopicId] | None = None,
+    ) -> None:
+        self.disk = disk or SimulatedDisk(now_ms=lambda: NOW_MS)
+        self.clock = ManualClock(NOW_MS)
+        self.tasks = LoopTasks()
+        self.config = config
+        self.storage = storage or StorageConfig(recovery_threads=1)
+        self.known = dict(known) if known is not None else {TP: TOPIC_ID}
+        self.fatal: list[BaseException] = []
+        self.manager = self._manager()
+
+    def _manager(self) -> LogManager:
+        return LogManager(
+            DATA_DIR,
+            fs=self.disk,
+            clock=self.clock,
+            workers=SimulatedWorkers(self.clock),
+            tasks=self.tasks,
+            random=SeededRandom(),
+            config=self.storage,
+            on_fatal=self.fatal.append,
+        )
+
+    async def open(self) -> PartitionLog:
+        """Start the broker's storage; returns the log of the first known partition."""
+        self.manager = self._manager()
+        await self.manager.open(self.known, lambda _: self.config, "cluster-1", 1)
+        log = self.manager.get(next(iter(self.known)))
+        assert log is not None
+        return log
+
+    async def close(self) -> None:
+        await self.tasks.cancel_all()
+        await self.manager.close()
+        self.tasks = LoopTasks()
+
+    async def die(self) -> None:
+        """kill -9: what was written stays, nothing is tidied up."""
+        await self.tasks.cancel_all()
+        self.tasks = LoopTasks()
+        self.disk.kill()
+
+    async def checkpoint(self) -> None:
+        await self.manager._rounds.round()
+
+    def reconfigure(self, **changes: object) -> None:
+        self.config = msgspec.structs.replace(self.config, **changes)
+        for log in self.manager.all():
+            log.reconfigure(self.config)
+
+    async def append(self, log: PartitionLog, batch: bytes, *, epoch: int = 0, flush: bool = False) -> Appended:
+        """As the broker does it: make room, append, and flush if told so."""
+        data, header = writable(batch)
+        while not log.can_append(len(data), header.max_timestamp, self.clock.now_ms()):
+            await log.make_room(len(data), header.max_timestamp, self.clock.now_ms())
+        appended = log.append(data, header, leader_epoch=epoch, now_ms=self.clock.now_ms())
+        self.manager.commits.mark_dirty(log)
+        if flush:
+            await log.flush()
+        return appended
+
+
+def writable(batch: bytes) -> tuple[memoryview, BatchHeader]:
+    return memoryview(bytearray(batch)), read_header(batch)
+
+
+def make_batch(
+    count: int = 1,
+    *,
+    value_bytes: int = 20,
+    timestamp_ms: int = NOW_MS,
+    mark: int = 0,
+    producer_id: int = -1,
+    base_sequence: int = -1,
+) -> bytes:
+    """``count`` records of the same size; ``mark`` tells batches apart."""
+    value = mark.to_bytes(4, "big") * (value_bytes // 4 + 1)
+    return build(
+        [Rec(value[:value_bytes])] * count,
+        timestamp_ms=timestamp_ms,
+        producer_id=producer_id,
+        producer_epoch=0 if producer_id >= 0 else -1,
+        base_sequence=base_sequence,
+    )
+
+
+async def read_all(log: PartitionLog, *, from_offset: int | None = None, size_bytes_max: int = 1 << 20) -> list[Batch]:
+    """Every batch of the log, read from ``from_offset`` (default: its start) to its end."""
+    offset = log.log_start_offset if from_offset is None else from_offset
+    batches: list[Batch] = []
+    while offset < log.log_end_offset:
+        read = log.read(
+            offset, up_to_end_offset=log.log_end_offset, size_bytes_max=size_bytes_max, at_least_one_batch=True
+        )
+        if read is None:
+            read = await log.read_cold(
+                offset, up_to_end_offset=log.log_end_offset, size_bytes_max=size_bytes_max, at_least_one_batch=True
+            )
+        assert read.data, f"no progress at {offset}"
+        batches += split(bytes(read.data))
+        assert read.next_offset > offset
+        offset = read.next_offset
+    return batches
