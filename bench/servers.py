@@ -60,7 +60,7 @@ class Server:
     def spawn(self) -> None:
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         self._log = (self.folder.parent / f"{self.folder.name}.log").open("a+")
-        # pip byte-compiles what it installs; in a checkout the first start does. Without that, every start would compile.
+        # pip byte-compiles what it installs, and in a checkout the first start does; else every start would compile.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         self.process = subprocess.Popen(
             self.command(),

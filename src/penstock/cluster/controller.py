@@ -50,6 +50,10 @@ PLANS_MAX = 32
 """How often a change is planned anew before we say that the time is up: each time somebody else was faster."""
 TIMEOUT_MS = 30_000
 """For changes that no request gives a time to: Kafka's ``request.timeout.ms``."""
+CATCH_UP_S = 1.0
+"""How long a change that was made may take to reach the image after its time is up."""
+AUTO_CREATIONS_MAX = 1_000
+"""Automatic creations under way at once; who asks for more asks again."""
 CONFIG_BYTES_MAX = 524_288
 """Half of what one store transaction may hold; a resource's overrides live in one value."""
 
@@ -134,7 +138,7 @@ class Controller:
 
     def create_in_background(self, topic: NewTopic) -> None:
         """Start to create ``topic``, unless that is under way: automatic creation, on behalf of nobody who waits."""
-        if topic.name not in self._being_auto_created:
+        if topic.name not in self._being_auto_created and len(self._being_auto_created) < AUTO_CREATIONS_MAX:
             self._being_auto_created.add(topic.name)
             self._tasks.spawn(f"create topic {topic.name}", self._auto_create(topic))
 
@@ -195,10 +199,15 @@ class Controller:
         for _ in range(PLANS_MAX):
             planned = plan()
             outcome = await commit(planned, deadline)
-            await self.follower.wait_for(outcome.revision, timeout_s=self._left_s(deadline))
             if isinstance(outcome, Committed):
+                # As in Kafka the time-out is for getting it done. It is done: a late answer is better than none.
+                await self._catch_up(outcome, deadline, at_least_s=CATCH_UP_S)
                 return planned
+            await self._catch_up(outcome, deadline)
         raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, "Too many others are changing the same thing.")
+
+    async def _catch_up(self, outcome: Outcome, deadline: float, *, at_least_s: float = 0.0) -> None:
+        await self.follower.wait_for(outcome.revision, timeout_s=max(at_least_s, self._left_s(deadline)))
 
     async def transact(
         self, compares: Sequence[Compare], operations: Sequence[Put | Delete], deadline: float
@@ -235,7 +244,7 @@ class Controller:
         else:
             outcome = await self.transact([*writes.topic_is_new(topic.name), still_ours], commit_point, deadline)
         if not isinstance(outcome, Committed):
-            await self.follower.wait_for(outcome.revision, timeout_s=self._left_s(deadline))
+            await self._catch_up(outcome, deadline)
             await self.sweep(topic.topic_id, deadline)
         return outcome
 
@@ -257,8 +266,8 @@ class Controller:
         room = STORE_OPERATIONS_MAX - len(unchanged) - len(deletes)
         partitions = writes.partition_deletes(topic.topic_id, range(len(topic.partitions)))
         outcome = await self.transact(unchanged, [*deletes, *partitions[:room]], deadline)
-        if isinstance(outcome, Committed) and len(partitions) > room:
-            await self.follower.wait_for(outcome.revision, timeout_s=self._left_s(deadline))
+        if isinstance(outcome, Committed):  # there may be more loose ones than we know of: of an enlargement under way
+            await self._catch_up(outcome, deadline, at_least_s=CATCH_UP_S)
             await self.sweep(topic.topic_id, deadline)
         return outcome
 
@@ -270,7 +279,7 @@ class Controller:
             compares, operations = writes.loose_transaction(self.image, topic_id, indexes[: STORE_OPERATIONS_MAX - 2])
             try:
                 outcome = await self.transact(compares, operations, deadline)
-                await self.follower.wait_for(outcome.revision, timeout_s=self._left_s(deadline))
+                await self._catch_up(outcome, deadline)
             except BrokerError as error:
                 log.info("left %d loose partition key(s) for the next start: %s", len(indexes), error)
                 return

@@ -88,6 +88,17 @@ class Partition:
             self._advance(self.log.log_end_offset)
         return appended
 
+    @property
+    def end_offset_when_flushed(self) -> int:
+        """Where the high watermark will be when the flush under way is done, if nothing but that holds it back."""
+        return self.log.log_end_offset if self._follows_flush else self.high_watermark
+
+    async def settle(self) -> None:
+        """Wait for the flush of what is appended now, so that a question about the end counts what was acknowledged
+        before it, with acks=1 too. Raises ``StorageFailed``."""
+        if self._follows_flush and self.high_watermark < self.log.log_end_offset:
+            await self.log.flush()
+
     def hurry(self) -> None:
         """Somebody waits for what is not flushed yet."""
         if self.high_watermark < self.log.log_end_offset:

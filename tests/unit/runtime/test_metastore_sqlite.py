@@ -218,6 +218,34 @@ def test_a_watcher_too_far_behind_has_to_list_again(tmp_path: pathlib.Path) -> N
     asyncio.run(scenario())
 
 
+def test_a_foreign_commit_at_the_start_of_a_watch_is_neither_lost_nor_doubled(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    foreign = database(tmp_path)
+    foreign.transact([], [Put("n", b"1")], now_ms=0)
+
+    async def scenario() -> None:
+        ours = await SqliteMetadataStore.open(f"{tmp_path}/m.sqlite", ManualClock())
+        foreign.transact([], [Put("n", b"2")], now_ms=0)  # the watch finds it in the past, the look as news
+        real = Database.changes_after
+
+        def and_then_another(self: Database, revision: int) -> Any:
+            found = real(self, revision)
+            monkeypatch.undo()
+            foreign.transact([], [Put("n", b"3")], now_ms=0)  # between the past and the look
+            return found
+
+        monkeypatch.setattr(Database, "changes_after", and_then_another)
+        watch = ours.watch("", after_revision=0)
+        first = [await anext(watch) for _ in range(3)]
+        await ours.transact([], [Put("n", b"4")])
+        assert [changes.revision for changes in [*first, await anext(watch)]] == [1, 2, 3, 4]
+        await ours.close()
+
+    asyncio.run(scenario())
+    foreign.close()
+
+
 def test_an_idle_store_finds_foreign_commits_even_if_the_file_looks_the_same(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

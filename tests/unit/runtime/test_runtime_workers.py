@@ -153,6 +153,8 @@ def test_closing_finishes_what_was_accepted_and_refuses_more(run: Callable[[Any]
 
 def test_a_cancelled_wait_forgets_the_answer_but_not_the_job(run: Callable[[Any], Any]) -> None:
     async def main() -> None:
+        reported: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
         workers = ThreadWorkers()
         go = threading.Event()
         done: list[int] = []
@@ -168,5 +170,6 @@ def test_a_cancelled_wait_forgets_the_answer_but_not_the_job(run: Callable[[Any]
         await workers.close()
         assert done == [1]
         assert waiting.cancelled()
+        assert reported == []
 
     run(main())

@@ -51,6 +51,8 @@ async def _delete(ctx: Context, tp: TopicPartition, offset: int) -> int:
     partition.require_leader()
     if not partition.log.config.deletes:
         raise BrokerError(ErrorCode.POLICY_VIOLATION)
+    await partition.settle()
+    partition.require_leader()
     before = partition.high_watermark if offset == HIGH_WATERMARK else offset
     if not 0 <= before <= partition.high_watermark:
         raise OffsetOutOfRange()

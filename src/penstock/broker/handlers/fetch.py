@@ -48,6 +48,8 @@ API = Api(key=1, versions=range(4, 19), name="Fetch")
 CONSUMER = -1
 DEBUGGING_CONSUMER = -2  # may read up to the log's end
 READ_COMMITTED = 1
+# A flush takes a few ms; one that takes longer than this is not waited for.
+FLUSH_WAIT_MS = 1_000
 
 
 class Fetch:
@@ -124,10 +126,15 @@ class FetchHandler:
         results, size_bytes, cold = self._read(fetch)
         if cold:
             self._tasks.spawn("read cold data", self._read_cold(fetch, connection.park(), results, cold))
-        elif self._is_enough(fetch, results, size_bytes) or not self._may_park(fetch):
+        elif self.parked_count >= FETCH_WAITERS_MAX:
             connection.respond(*self._response(fetch, results))
+        elif not self._is_enough(fetch, results, size_bytes):
+            self._park(fetch, connection.park(), size_bytes, fetch.max_wait_ms)
+        elif size_bytes == 0 and self._awaits_flush(results):
+            # What was acknowledged before this request must be found by it, as it would be in Kafka.
+            self._park(fetch, connection.park(), size_bytes, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
-            self._park(fetch, connection.park(), size_bytes)
+            connection.respond(*self._response(fetch, results))
 
     def _open(self, fetch: Fetch, connection: Connection, request: FetchRequest) -> ErrorCode | None:
         """Settle session, partitions and limits; a code refuses the whole request."""
@@ -263,10 +270,16 @@ class FetchHandler:
             return True
         return any(data.error_code or data.diverging_epoch is not None for data in results)
 
-    def _may_park(self, fetch: Fetch) -> bool:
-        return self.parked_count < FETCH_WAITERS_MAX
+    def _awaits_flush(self, results: Sequence[PartitionData]) -> bool:
+        """Nothing was found, but something is there that only its flush keeps from being seen."""
+        if any(data.error_code for data in results):
+            return False
+        return any(
+            data.wanted.fetch_offset < self._replica(data.wanted.key).partition.end_offset_when_flushed
+            for data in results
+        )
 
-    def _park(self, fetch: Fetch, slot: Slot, size_bytes: int) -> None:
+    def _park(self, fetch: Fetch, slot: Slot, size_bytes: int, wait_ms: int) -> None:
         replicas = [self._replica(wanted.key) for wanted in fetch.wanted]
         parked = ParkedFetch(replicas, fetch.min_bytes - size_bytes, lambda force: self._wake(fetch, slot, force=force))
         self.parked_count += 1
@@ -276,7 +289,7 @@ class FetchHandler:
             parked.leave()
 
         slot.on_abandoned = leave
-        parked.wait(self._clock.call_later(fetch.max_wait_ms / 1000, parked.time_is_up))
+        parked.wait(self._clock.call_later(wait_ms / 1000, parked.time_is_up))
 
     def _wake(self, fetch: Fetch, slot: Slot, *, force: bool) -> bool:
         """Try to answer a parked fetch; False: not enough yet, go on waiting."""

@@ -84,6 +84,9 @@ async def _row(
         if partition is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partition.require_leader(wanted.current_leader_epoch)
+        if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
+            await partition.settle()
+            partition.require_leader(wanted.current_leader_epoch)
         answer = await _answer(partition, wanted.timestamp, _visible_end(partition, request))
     except BrokerError as failed:
         return Row(partition_index=tp.partition, error_code=failed.code)
