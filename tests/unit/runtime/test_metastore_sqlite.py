@@ -237,7 +237,8 @@ def test_a_foreign_commit_at_the_start_of_a_watch_is_neither_lost_nor_doubled(
 
         monkeypatch.setattr(Database, "changes_after", and_then_another)
         watch = ours.watch("", after_revision=0)
-        first = [await anext(watch) for _ in range(3)]
+        async with asyncio.timeout(10):
+            first = [await anext(watch) for _ in range(3)]
         await ours.transact([], [Put("n", b"4")])
         assert [changes.revision for changes in [*first, await anext(watch)]] == [1, 2, 3, 4]
         await ours.close()

@@ -57,6 +57,13 @@ class Prepared:
         self.looked_at: dict[tuple[int, int], tuple[memoryview, BatchHeader] | BatchRefused] = {}
         self.out_of_room: dict[Replica, StorageFailed] = {}
 
+    def keep_rewritten(self, outcomes: Sequence[Sequence[Result | Admitted]]) -> None:
+        """Batches whose timestamps were set in place are admitted already, and must not be taken for the client's."""
+        for topic_number, outcome in enumerate(outcomes):
+            for number, one in enumerate(outcome):
+                if not isinstance(one, Result) and one[2].is_append_time:
+                    self.looked_at[topic_number, number] = (memoryview(bytearray(one[1])), one[2])
+
 
 class NeedsLook(NamedTuple):
     """A batch whose records must be looked at (or compressed anew) first: a worker's job, not the loop's."""
@@ -150,6 +157,7 @@ class ProduceHandler:
                 one = self._admit(replicas, entry, acks, request.version, now_ms, prepared, (topic_number, number))
                 if isinstance(one, NeedsLook):
                     looks.append(one)
+                    outcome.append(Result(entry[0]))  # keeps the place: the request is served again anyway
                     continue
                 outcome.append(one)
                 if isinstance(one, Result):
@@ -168,8 +176,10 @@ class ProduceHandler:
         if looks or rooms:
             connection.serve_again_later()
             connection.hold()
+            prepared = prepared or Prepared()
+            prepared.keep_rewritten(outcomes)
             zstd_allowed = request.version >= ZSTD_SINCE
-            work = self._prepare(connection, prepared or Prepared(), looks, rooms, now_ms, zstd_allowed=zstd_allowed)
+            work = self._prepare(connection, prepared, looks, rooms, now_ms, zstd_allowed=zstd_allowed)
             self._tasks.spawn("prepare a produce", work)
             return
         wait_for: list[tuple[Replica, int, int, int]] = []
