@@ -26,3 +26,4 @@ lint: $(VENV)/.ready
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+include bench/Makefile.inc

@@ -28,8 +28,8 @@ STOP_MAX_S = 30.0
 
 # Page cache that grows into memory never used before costs more than any broker: keep returning pages to the system.
 RECYCLED = {"retention.bytes": "100000000", "segment.bytes": "100000000", "file.delete.delay.ms": "500"}
-# The page cache must be returned while a run is going on, not five minutes later.
-SWEEP_OFTEN = "log.retention.check.interval.ms=1000"
+# The page cache must be returned while a run is going on, from the start on, not five minutes later.
+SWEEP_OFTEN = ("log.retention.check.interval.ms=1000", "log.initial.task.delay.ms=500")
 
 
 class CannotStart(Exception):
@@ -182,7 +182,7 @@ class Penstock(Server):
         if program is None:
             raise CannotStart("no penstock command in this environment")
         command = [program, "serve", "--listen", self.bootstrap, "--data-dir", str(self.folder)]
-        for setting in (SWEEP_OFTEN, *self.settings):
+        for setting in (*SWEEP_OFTEN, *self.settings):
             command += ["--set", setting]
         return command
 
@@ -192,8 +192,7 @@ class Kafka(Server):
 
     name = "kafka"
     title = "Apache Kafka"
-    # Kafka's first sweep is 30 s after its start by default.
-    settings: tuple[str, ...] = (SWEEP_OFTEN, "log.initial.task.delay.ms=500")
+    settings: tuple[str, ...] = SWEEP_OFTEN
 
     def prepare(self) -> None:
         if not shutil.which("java"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from collections.abc import Callable
@@ -109,9 +110,8 @@ def _light_connections(bench: Bench) -> Samples:
             server.create_topic("light", 4, RECYCLED)
             seconds = bench.plan.idle_s + 5
             options = {"partitions": 4, "connections": LIGHT_CONNECTIONS, "interval_ms": 1000, "acks": 1}
-            client = subprocess.Popen(
-                bench.tools.loadgen_command(server.port, "light", seconds, **options), stdout=subprocess.DEVNULL
-            )
+            command = bench.tools.loadgen_command(server.port, "light", seconds, **options)
+            client = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
             peak_mb = 0.0
             try:
                 while client.poll() is None:
@@ -119,9 +119,10 @@ def _light_connections(bench: Bench) -> Samples:
                     time.sleep(0.25)
             finally:
                 client.kill()
-                client.wait()
-            if client.returncode:
-                raise RequestFailed("the light clients failed")
+                said, _ = client.communicate()
+            done = json.loads(said) if client.returncode == 0 else {"errors": "loadgen failed"}
+            if done["errors"] or done["unanswered"] or done["requests"] < LIGHT_CONNECTIONS:
+                raise RequestFailed(f"the light clients failed: {done}")
             return {"rss_mb": peak_mb}
 
     return bench.some_runs(bench.alone("penstock", "kafka"), MEMORY_RUNS, one_run)

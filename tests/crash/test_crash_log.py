@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
+import pytest
 
 from crash.crash_play import Player, Promise, play
-from unit.storage.storage_rig import CONFIG
+from penstock.model import StorageFailed, TopicId
+from simulation.harness.trace import DirectorySynced, Op
+from unit.storage.storage_rig import CONFIG, TOPIC_ID, TP, Rig, make_batch, read_all
 
 
 def test_appends_with_and_without_flush() -> None:
@@ -80,13 +85,13 @@ def test_truncation_inside_one_segment_with_its_index_on_disk() -> None:
 
 def test_retention_removes_the_oldest_segments_without_a_hole() -> None:
     async def scenario(player: Player) -> None:
-        for _ in range(6):
+        for _ in range(10):
             await player.append()
         await player.rig.checkpoint()
         player.rig.reconfigure(retention_bytes=250)
-        player.removable = 6
+        player.removable = 10
         player.promise()
-        assert await player.log.delete_old_segments(player.rig.clock.now_ms())
+        assert await player.log.delete_old_segments(player.rig.clock.now_ms()) == 3
         player.batches = player.batches[player.log.log_start_offset :]
         player.flushed = len(player.batches)
         player.removable = 0
@@ -108,3 +113,85 @@ def test_clean_shutdown_and_restart() -> None:
         await again.append()
 
     play(scenario)
+
+
+async def start_again(player: Player) -> Player:
+    """kill -9 and a restart: what the page cache had is found again, and counts as flushed from then on."""
+    await player.rig.die()
+    again = Player(player.rig, await player.rig.open())
+    again.batches = [batch.data for batch in await read_all(again.log)]
+    assert again.log.flushed_end_offset == again.log.log_end_offset
+    again.flushed = len(again.batches)
+    again.promise()
+    return again
+
+
+def test_what_a_killed_broker_had_not_flushed_is_durable_once_the_next_one_serves_it() -> None:
+    async def scenario(player: Player) -> None:
+        await player.append()
+        await player.append(flush=False)
+        await player.append(flush=False)
+        again = await start_again(player)
+        assert len(again.batches) == 3
+        await again.append()
+
+    play(scenario)
+
+
+def test_a_broker_killed_while_it_made_a_segment_leaves_one_that_can_be_used() -> None:
+    async def scenario(player: Player) -> None:
+        await player.append(count=2)
+
+        def die_before_the_folder_is_synced(operation: Op) -> None:
+            if isinstance(operation, DirectorySynced):
+                raise OSError("killed")
+
+        player.rig.disk.before_operation = die_before_the_folder_is_synced
+        with pytest.raises(StorageFailed):
+            await player.log.roll()
+        player.rig.disk.before_operation = None
+        again = await start_again(player)
+        assert again.log.segments.base_offsets == [0, 2]
+        await again.append()
+
+    play(scenario, least_states=50)
+
+
+def test_a_deleted_topics_records_never_come_back_under_the_same_name() -> None:
+    new_id = TopicId(bytes(16 * [7]))
+
+    async def scenario(player: Player) -> None:
+        await player.append()
+        await player.rig.checkpoint()
+        player.flushed = 0
+        player.removable = len(player.batches)
+        player.promise()
+        await player.rig.manager.delete(TP)
+        player.rig.disk.mark("deleted")
+        log = player.rig.manager.create(TP, new_id, player.rig.config)
+        await player.rig.append(log, make_batch(mark=77), flush=True)
+        player.rig.disk.mark("acknowledged")
+        player.rig.clock.advance(2)
+
+    async def run() -> None:
+        rig = Rig()
+        player = Player(rig, await rig.open())
+        player.promise()
+        start = len(rig.disk.trace)
+        await scenario(player)
+        await asyncio.sleep(0)
+        await rig.tasks.cancel_all()
+        old = player.batches[0]
+        count = 0
+        for state in rig.disk.crash_states(states_per_moment_max=100, first_operation=start):
+            is_deleted = "deleted" in state.marks
+            again = Rig(rig.disk.after(state), known={TP: new_id if is_deleted else TOPIC_ID})
+            found = [batch.data for batch in await read_all(await again.open())]
+            if is_deleted:
+                assert old not in found, state.story
+                assert len(found) == 1 or "acknowledged" not in state.marks, state.story
+            await again.tasks.cancel_all()
+            count += 1
+        assert count > 50
+
+    asyncio.run(run())

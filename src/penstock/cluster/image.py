@@ -241,8 +241,9 @@ class _Step:
         deleted: list[tuple[str, TopicId]] = []
         for name in sorted(names):
             key = image._topic_keys.get(name)
-            whole = name in self._names or key is None
-            touched = None if whole else sorted(self._touched.get(key.topic_id, ()))  # type: ignore[union-attr]
+            touched = None
+            if key is not None and name not in self._names:  # the topic itself is as it was
+                touched = sorted(self._touched[key.topic_id])
             before, after = image._rebuild(name, touched)
             if before is not None and (after is None or after.topic_id != before.topic_id):
                 deleted.append((name, before.topic_id))

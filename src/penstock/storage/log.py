@@ -143,8 +143,11 @@ class PartitionLog:
 
     def can_append(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> bool:
         """Whether ``append`` may be called now; if not, ``await make_room(...)`` first and ask again."""
+        return self.accepts and self._has_room(size_bytes, max_timestamp_ms, now_ms)
+
+    def _has_room(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> bool:
         active = self.active
-        if active is None or not self.accepts or self.roll_is_due:
+        if active is None or self.roll_is_due:
             return False
         config = self.config
         return not (
@@ -211,7 +214,7 @@ class PartitionLog:
                 await log_changes.repair(self)
             if self.active is None:
                 await log_changes.create(self, now_ms)
-            elif not self.can_append(size_bytes, max_timestamp_ms, now_ms):
+            elif not self._has_room(size_bytes, max_timestamp_ms, now_ms):
                 await log_changes.roll(self, now_ms)
 
         if not self.can_append(size_bytes, max_timestamp_ms, now_ms):

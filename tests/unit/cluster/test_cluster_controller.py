@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from penstock.cluster import keys
 from penstock.cluster.ids import id_text
+from penstock.cluster.image import MetadataImage
+from penstock.cluster.rows import PartitionState
 from penstock.cluster.topics import MorePartitions, NewTopic
+from penstock.cluster.writes import loose_transaction, partition_puts, topic_put
 from penstock.model import BrokerError, ErrorCode, OutcomeUnknown
-from penstock.ports import STORE_OPERATIONS_MAX, Delete
+from penstock.ports import STORE_OPERATIONS_MAX
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.cluster.small_cluster import SmallCluster, simulate, with_cluster
@@ -89,23 +93,10 @@ def test_a_creation_whose_answer_is_lost_is_settled_and_happens_exactly_once(out
 
 
 @pytest.mark.parametrize("outcome", ["done", "not done"])
-@pytest.mark.parametrize("lost", range(4))
-def test_each_part_of_a_large_creation_survives_a_lost_answer(lost: int, outcome: str) -> None:
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_each_part_of_a_large_creation_survives_a_lost_answer(number: int, outcome: str) -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        def lose() -> None:
-            cluster.store.lose_next_answer(outcome)  # type: ignore[arg-type]
-
-        parts = 0
-
-        def count() -> None:
-            nonlocal parts
-            if parts == lost:
-                lose()
-            else:
-                cluster.store.before_transact = count
-            parts += 1
-
-        cluster.store.before_transact = count
+        before_transaction(cluster, number, lambda: cluster.store.lose_next_answer(outcome))  # type: ignore[arg-type]
         planned = await cluster.controller.create_topic(NewTopic("a", 300, 1))
         assert cluster.image.topics["a"].topic_id == planned.topic_id
         assert len(cluster.image.topics["a"].partitions) == 300
@@ -167,10 +158,7 @@ def test_a_half_made_topic_is_invisible_and_swept_by_the_next_start() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         first = await SmallCluster(server, clock).start()
 
-        def third_time() -> None:
-            first.store.before_transact = lambda: setattr(first.store, "is_reachable", False)
-
-        first.store.before_transact = third_time
+        before_transaction(first, 2, lambda: setattr(first.store, "is_reachable", False))
         with pytest.raises(OutcomeUnknown):
             await first.controller.create_topic(NewTopic("a", 300, 1), timeout_ms=1_000)
         assert partition_keys(server)
@@ -184,25 +172,71 @@ def test_a_half_made_topic_is_invisible_and_swept_by_the_next_start() -> None:
     simulate(scenario)
 
 
-def test_a_sweep_that_meets_a_creation_under_way_fences_it_and_it_starts_over() -> None:
-    async def scenario(server: StoreServer, clock: ManualClock) -> None:
-        first = await SmallCluster(server, clock, broker_id=1).start()
-        second = await SmallCluster(server, clock, broker_id=2).start()
+def before_transaction(cluster: SmallCluster, number: int, action: Callable[[], object]) -> None:
+    """Run ``action`` just before the ``number``-th transaction from now."""
 
-        def sweep_all() -> None:
-            for entry in [*server.list("topic-ids/").entries, *server.list("partitions/").entries]:
-                server.transact([], [Delete(entry.key)])
+    def step() -> None:
+        nonlocal number
+        number -= 1
+        if number:
+            cluster.store.before_transact = step
+        else:
+            action()
 
-        def later() -> None:
-            first.store.before_transact = sweep_all
+    cluster.store.before_transact = step
 
-        first.store.before_transact = later
-        await first.controller.create_topic(NewTopic("a", 300, 1))
-        await second.follower.wait_for(server.revision, timeout_s=5)
-        assert len(second.image.topics["a"].partitions) == 300
-        assert not second.image.loose
 
-    simulate(scenario)
+def sweep_now(server: StoreServer) -> None:
+    """What a broker that starts at this moment does to everything that looks half-made."""
+    image = MetadataImage()
+    image.load(server.list(""))
+    for topic_id, states in sorted(image.loose.items()):
+        loose = list(states)
+        for start in range(0, len(loose), 100):
+            server.transact(*loose_transaction(image, topic_id, loose[start : start + 100]))
+            image.load(server.list(""))
+
+
+@pytest.mark.parametrize("number", [2, 3, 4])
+def test_a_sweep_that_meets_a_creation_under_way_fences_it_and_it_starts_over(number: int) -> None:
+    async def scenario(cluster: SmallCluster) -> None:
+        before_transaction(cluster, number, lambda: sweep_now(cluster.server))
+        await cluster.controller.create_topic(NewTopic("a", 300, 1))
+        assert len(cluster.image.topics["a"].partitions) == 300
+        assert not cluster.image.loose
+
+    with_cluster(scenario)
+
+
+@pytest.mark.parametrize("number", [2, 3])
+def test_a_sweep_that_meets_an_enlargement_under_way_fences_it_and_it_starts_over(number: int) -> None:
+    async def scenario(cluster: SmallCluster) -> None:
+        await cluster.controller.create_topic(NewTopic("a", 1, 1))
+        before_transaction(cluster, number, lambda: sweep_now(cluster.server))
+        await cluster.controller.create_partitions(MorePartitions("a", 300))
+        assert len(cluster.image.topics["a"].partitions) == 300
+        assert not cluster.image.loose
+
+    with_cluster(scenario)
+
+
+def test_an_enlargement_that_lost_the_race_never_touches_the_winner_s_partitions() -> None:
+    async def scenario(cluster: SmallCluster) -> None:
+        topic_id = (await cluster.controller.create_topic(NewTopic("a", 1, 1))).topic_id
+        live = PartitionState(leader=1, leader_epoch=9, partition_epoch=9, replicas=(1,), isr=(1,))
+
+        def win() -> None:
+            for start in (1, 101, 201):
+                puts = partition_puts(topic_id, [live] * min(100, 253 - start), first=start)
+                cluster.server.transact([], [*puts, *([topic_put("a", topic_id, 253)] if start == 201 else [])])
+
+        before_transaction(cluster, 2, win)
+        await cluster.controller.create_partitions(MorePartitions("a", 300))
+        partitions = cluster.image.topics["a"].partitions
+        assert len(partitions) == 300
+        assert {state.leader_epoch for state in partitions[1:253]} == {9}
+
+    with_cluster(scenario)
 
 
 def test_deleting_a_large_topic_removes_every_key_of_it() -> None:
@@ -287,10 +321,7 @@ def test_an_enlargement_cut_short_is_invisible_and_swept_by_the_next_start() -> 
         first = await SmallCluster(server, clock).start()
         await first.controller.create_topic(NewTopic("a", 1, 1))
 
-        def second_time() -> None:
-            first.store.before_transact = lambda: setattr(first.store, "is_reachable", False)
-
-        first.store.before_transact = second_time
+        before_transaction(first, 2, lambda: setattr(first.store, "is_reachable", False))
         with pytest.raises(OutcomeUnknown):
             await first.controller.create_partitions(MorePartitions("a", 300), timeout_ms=1_000)
         again = await SmallCluster(server, clock).start()

@@ -1,0 +1,104 @@
+"""Settings that show only over time or only here: retention, the full look at records, flush modes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from penstock.protocol.schema.delete_records import DeleteRecordsRequest
+from support.batches import CODECS, Rec, build, now_ms
+from support.broker import BrokerProcess
+from support.verbs import EARLIEST, Topic, append, create_topic, end_offset, list_offset, produce, stored
+from support.waiting import eventually
+from support.wire import Wire
+
+INVALID_RECORD = 87
+VALUE = os.urandom(100_000)
+QUICK = {"log.retention.check.interval.ms": 100, "log.segment.delete.delay.ms": 0}
+
+
+def start_of(wire: Wire, topic: Topic) -> int:
+    return int(list_offset(wire, topic, EARLIEST).offset)
+
+
+def segments(broker: BrokerProcess) -> int:
+    return len(list(broker.log_folder("orders").glob("*.log")))
+
+
+@pytest.mark.parametrize("limit", ["retention.bytes", "retention.ms"])
+def test_retention_deletes_whole_old_segments(make_broker: Callable[..., BrokerProcess], limit: str) -> None:
+    broker = make_broker(settings=QUICK).start()
+    configs = {"segment.bytes": str(1 << 20), limit: "2500000" if limit == "retention.bytes" else "3600000"}
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders", configs=configs)
+        for n in range(60):
+            # For the limit in time: the first 40 are two hours old.
+            is_old = limit == "retention.ms" and n < 40
+            append(wire, topic, build([VALUE], timestamp_ms=now_ms() - (7_200_000 if is_old else 0)))
+        start = eventually(lambda: start_of(wire, topic))
+        eventually(lambda: segments(broker) <= 4)
+        start = start_of(wire, topic)
+        assert 0 < start < 60 and end_offset(wire, topic) == 60
+        assert [b.base_offset for b in stored(wire, topic, offset=start)] == list(range(start, 60))
+        broker.restart(kill=True)
+    with Wire(broker.bootstrap_servers) as wire:
+        assert start_of(wire, topic) == start
+        assert append(wire, topic, build([b"x"])) == 60
+
+
+def test_deleted_records_give_their_segments_back_and_stay_deleted(
+    make_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = make_broker(settings=QUICK).start()
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders", configs={"segment.bytes": str(1 << 20)})
+        for _ in range(40):
+            append(wire, topic, build([VALUE]))
+        before = segments(broker)
+        wanted = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=35)
+        entry = DeleteRecordsRequest.DeleteRecordsTopic(name="orders", partitions=[wanted])
+        wire.call(DeleteRecordsRequest(topics=[entry], timeout_ms=10_000), 2)
+        assert start_of(wire, topic) == 35
+        eventually(lambda: segments(broker) < before - 1)
+    for kill in (True, False):
+        broker.restart(kill=kill)
+        with Wire(broker.bootstrap_servers) as wire:
+            assert (start_of(wire, topic), end_offset(wire, topic)) == (35, 40)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_full_look_at_records_can_be_turned_on(broker: BrokerProcess, topic_name: str, codec: str) -> None:
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, topic_name, configs={"penstock.validate.records": "true"})
+        good = build([Rec(b"v", b"k", [("h", b"x")]), Rec(None, None)], codec=codec)
+        assert append(wire, topic, good) == 0
+        lying = build([b"a", b"b", b"c"], codec=codec, count=2, last_offset_delta=1)
+        assert produce(wire, topic, lying).error_code == INVALID_RECORD
+        hollow = build([b"a"], codec=codec, count=2, last_offset_delta=1)
+        assert produce(wire, topic, hollow).error_code == INVALID_RECORD
+        assert end_offset(wire, topic) == 2
+
+
+@pytest.mark.parametrize("flush", ["ack", "interval", "os"])
+@pytest.mark.parametrize("acks", [1, -1])
+def test_every_flush_mode_answers_and_shows_records(
+    make_broker: Callable[..., BrokerProcess], flush: str, acks: int
+) -> None:
+    broker = make_broker(settings={"penstock.flush": flush}).start()
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders")
+        for n in range(10):
+            assert append(wire, topic, build([b"x"]), acks=acks) == n
+            if acks == -1:
+                assert end_offset(wire, topic) == n + 1, "visible as soon as it is acknowledged"
+        eventually(lambda: end_offset(wire, topic) == 10)
+        assert len(stored(wire, topic)) == 10
+
+
+def test_kafka_s_own_flush_settings_are_taken(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker = make_broker(settings={"log.flush.interval.messages": 1, "penstock.flush": "os"}).start()
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders", configs={"flush.messages": "1", "flush.ms": "100"})
+        assert [append(wire, topic, build([b"x"])) for _ in range(5)] == [0, 1, 2, 3, 4]
