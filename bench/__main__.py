@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import platform
@@ -12,7 +13,7 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from . import report, servers
 from .harness import Bench, Failures, Plan, filesystem_of
@@ -31,6 +32,9 @@ def main() -> int:
     if options.repetitions:
         plan = replace(plan, repetitions=options.repetitions)
     servers.Penstock.settings = tuple(options.set)
+    only_one = be_the_only_one()  # held until the process ends
+    if only_one is None:
+        raise SystemExit("another bench is running: the two would measure each other")
     allow_many_files()
     # Ended from outside, the run still ends its servers: SIGTERM takes the same way out as Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -123,6 +127,17 @@ def choose(only: str) -> list[Scenario]:
     if unknown:
         raise SystemExit(f"no scenario is called {', '.join(unknown)}; --list shows them")
     return [scenario for scenario in ALL if any(part in scenario.name for part in wanted)]
+
+
+def be_the_only_one() -> IO[str] | None:
+    BUILD.mkdir(exist_ok=True)
+    lock = (BUILD / ".lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
 
 
 def allow_many_files() -> None:

@@ -34,6 +34,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     try:
         yield process.start()
         process.stop()
+        # Whatever the tests did to it: a request that meets a bug costs its connection, and this.
+        assert "Traceback" not in process.logs(), process.logs()
     finally:
         process.kill()
 
@@ -61,6 +63,8 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
     yield make
     for process in made:
         process.kill()
+    for process in made:
+        assert "Traceback" not in process.logs(), process.logs()
 
 
 @pytest.fixture

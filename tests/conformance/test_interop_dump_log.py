@@ -1,4 +1,4 @@
-"""Apache Kafka's own dump tool reads the folders that we write, without complaint: batches, records, indexes, snapshots.
+"""Apache Kafka's own dump tool reads the folders that we write, without complaint: records, indexes, snapshots.
 
 Runs where ``PENSTOCK_TEST_KAFKA_CLASSPATH`` names Kafka's jars (and there is a ``java``).
 """

@@ -134,7 +134,12 @@ class BrokerApp:
         ports, settings, broker = self._ports, self.settings, self._broker
         server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks))
         produces = produce.ProduceHandler(
-            self._replicas, ParkedProduces(ports.clock), ports.clock, ports.tasks, ports.workers
+            self._replicas,
+            ParkedProduces(ports.clock),
+            broker.authorizer,
+            ports.clock,
+            ports.tasks,
+            ports.workers,
         )
         sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms

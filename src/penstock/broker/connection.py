@@ -15,21 +15,23 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from penstock.broker.context import ANONYMOUS, ListenerInfo, Principal
 from penstock.broker.slots import Slot
 from penstock.ports import Buffer
-from penstock.protocol.errors import ProtocolError
+from penstock.protocol.errors import MalformedMessage, ProtocolError
 from penstock.protocol.frame import FrameReader, InvalidFrameSize
 
 if TYPE_CHECKING:
-    from penstock.broker.handlers.produce import Prepared
+    from penstock.broker.handlers.produce_held import Prepared
     from penstock.broker.handlers.produce_wire import ProducePrefix
     from penstock.broker.server import Server
 
 # Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.
 WRITE_BUFFER_BYTES_MAX = 262_144
+_read_key_version_correlation = Struct(">ii").unpack_from
 # Responses collected while one chunk is served are handed over in one write, at the latest at this size.
 COLLECTED_BYTES_MAX = 1_048_576
 
@@ -131,6 +133,16 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._collect(parts)
 
+    def respond_one(self, data: bytes) -> None:
+        """``respond`` with a single buffer, which is the common case."""
+        if self._slots:
+            slot = Slot(self)
+            slot.parts = (data,)
+            self._slots.append(slot)
+        else:
+            self._collected.append(data)
+            self._collected_bytes += len(data)
+
     def park(self) -> Slot:
         """Answer the current request later; the next one may be served meanwhile."""
         slot = Slot(self)
@@ -191,13 +203,21 @@ class Connection(asyncio.BufferedProtocol):
     # --- inside
 
     def _serve(self) -> None:
-        reader = self._reader
-        serve = self.server.serve_frame
-        inflight_max = self.server.inflight_max
+        reader, server = self._reader, self.server
+        hot_handlers = server.hot_handlers
+        inflight_max = server.inflight_max
         self._serving = True
         try:
             while not self._held and not self._write_paused and len(self._slots) < inflight_max and reader.next_frame():
-                serve(self, reader.buffer, reader.view, reader.start, reader.end)
+                start, end = reader.start, reader.end
+                if end - start < 8:
+                    raise MalformedMessage("a request is shorter than its header")
+                key_version, correlation_id = _read_key_version_correlation(reader.buffer, start)
+                hot = hot_handlers.get(key_version)
+                if hot is not None:
+                    hot(self, reader.buffer, reader.view, start, end, key_version & 0xFFFF, correlation_id)
+                else:
+                    server.dispatcher.serve(self, reader.buffer, start, end)
                 if self._collected_bytes > COLLECTED_BYTES_MAX:
                     self._flush()
         except InvalidFrameSize as refused:
@@ -210,11 +230,15 @@ class Connection(asyncio.BufferedProtocol):
             self._serving = False
         if self.closed:
             return
-        self._flush()
+        if self._collected:
+            self._flush()
         self._starved = not reader.keep()
         if self._starved:
             self.server.frame_pool.when_free(self._memory_is_free)
-        self._pause_or_resume_reading()
+        if (
+            self._held or self._write_paused or self._starved or len(self._slots) >= inflight_max
+        ) is not self._reading_paused:
+            self._pause_or_resume_reading()
 
     def _resume(self) -> None:
         if not self.closed and not self._serving and not self._starved:
@@ -229,7 +253,7 @@ class Connection(asyncio.BufferedProtocol):
         must_pause = bool(
             self._held or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
         )
-        if must_pause != self._reading_paused and not self._transport.is_closing():
+        if must_pause is not self._reading_paused and not self._transport.is_closing():
             self._reading_paused = must_pause
             if must_pause:
                 self._transport.pause_reading()

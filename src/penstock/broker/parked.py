@@ -24,19 +24,19 @@ Wait = tuple[Replica, int, int, int]
 class ParkedProduces:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._parked: dict[ParkedProduce, float] = {}
+        self._parked: dict[ParkedOne | ParkedProduce, float] = {}
         self._sweeping = False
 
     def __len__(self) -> int:
         return len(self._parked)
 
-    def park(self, parked: ParkedProduce, timeout_ms: int) -> None:
+    def park(self, parked: ParkedOne | ParkedProduce, timeout_ms: int) -> None:
         self._parked[parked] = self._clock.monotonic() + timeout_ms / 1000
         if not self._sweeping:
             self._sweeping = True
             self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
-    def forget(self, parked: ParkedProduce) -> None:
+    def forget(self, parked: ParkedOne | ParkedProduce) -> None:
         self._parked.pop(parked, None)
 
     def _sweep(self) -> None:
@@ -46,6 +46,46 @@ class ParkedProduces:
         self._sweeping = bool(self._parked)
         if self._sweeping:
             self._clock.call_later(SWEEP_SECONDS, self._sweep)
+
+
+class ParkedOne:
+    """A request for one partition, the common case: its answer is ready and only has to be let go."""
+
+    __slots__ = ("_answer", "_index", "_parked", "_respond", "_slot")
+
+    def __init__(
+        self,
+        slot: Slot,
+        answer: bytes,
+        respond: Callable[[list[list[Result]]], bytes],
+        index: int,
+        parked: ParkedProduces,
+    ) -> None:
+        self._slot: Slot | None = slot
+        self._answer = answer
+        self._respond = respond
+        self._index = index
+        self._parked = parked
+        slot.on_abandoned = self._abandoned
+
+    def reached(self, index: int) -> None:
+        self._complete(self._answer)
+
+    def lost(self, index: int) -> None:
+        self._complete(self._respond([[Result(self._index, ErrorCode.NOT_LEADER_OR_FOLLOWER)]]))
+
+    def give_up(self) -> None:
+        self._complete(self._respond([[Result(self._index, ErrorCode.REQUEST_TIMED_OUT)]]))
+
+    def _complete(self, answer: bytes) -> None:
+        slot, self._slot = self._slot, None
+        if slot is not None:
+            self._parked.forget(self)
+            slot.complete((answer,))
+
+    def _abandoned(self) -> None:
+        self._slot = None
+        self._parked.forget(self)
 
 
 class ParkedProduce:

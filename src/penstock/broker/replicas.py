@@ -2,7 +2,7 @@
 
 Follows the metadata image: a partition that appears gets its log (no file until its first append), one that goes
 fails its waiters and has its folder deleted. ``generation`` grows whenever a name may have come to mean something
-else, so that what connections remember about topics can be checked with one comparison.
+else, so that what connections remember about topics (and their settings) can be checked with one comparison.
 """
 
 from __future__ import annotations
@@ -149,11 +149,11 @@ class Replicas:
         config = self._config_of(topic)
         for replica in self.of_topic(topic).values():
             replica.partition.log.reconfigure(config)
+        self.generation += 1
 
     def reconfigure_all(self) -> None:
         for topic in list(self._topics):
             self.reconfigure(topic)
-        self.generation += 1
 
     def _add(self, tp: TopicPartition, topic_id: TopicId) -> Replica:
         log = self._logs.get(tp) or self._logs.create(tp, topic_id, self._config_of(tp.topic))

@@ -6,14 +6,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from math import inf
-from struct import Struct
 from typing import Protocol
 
 from penstock.broker.connection import Connection
 from penstock.broker.context import ListenerInfo
 from penstock.config.broker import NetworkSettings
 from penstock.ports import Clock, Listener, Network, TimerHandle
-from penstock.protocol.errors import MalformedMessage, ProtocolError
+from penstock.protocol.errors import ProtocolError
 from penstock.protocol.frame import BufferPool, InvalidFrameSize, ReceiveBuffer
 
 log = logging.getLogger("penstock.server")
@@ -22,8 +21,6 @@ log = logging.getLogger("penstock.server")
 SWEEP_SECONDS = 5.0
 # While connections wait for receive memory, one that has held an unfinished frame for this many sweeps is closed.
 UNFINISHED_SWEEPS_MAX = 4
-
-_read_key_version_correlation = Struct(">ii").unpack_from
 
 HotHandler = Callable[[Connection, bytearray, memoryview, int, int, int, int], None]
 """(connection, buffer, view, start, end, version, correlation id): serves a frame at once, without a task."""
@@ -47,8 +44,9 @@ class Server:
         self._settings = settings
         self._clock = clock
         self._network = network
-        self._dispatcher = dispatcher
-        self._hot: dict[int, HotHandler] = {}
+        self.dispatcher = dispatcher
+        # by key << 16 | version, which are the first four bytes of a request
+        self.hot_handlers: dict[int, HotHandler] = {}
         self._connections: dict[Connection, None] = {}
         self._per_host: dict[str, int] = {}
         self._listeners: list[Listener] = []
@@ -57,7 +55,7 @@ class Server:
 
     def add_hot_handler(self, key: int, versions: range, handler: HotHandler) -> None:
         for version in versions:
-            self._hot[key << 16 | version] = handler
+            self.hot_handlers[key << 16 | version] = handler
 
     async def listen(self, host: str, port: int, info_for: Callable[[int], ListenerInfo]) -> int:
         """Accept connections; ``info_for(port)`` describes the listener once its port is known. Returns the port."""
@@ -103,16 +101,6 @@ class Server:
         return self.held_response_bytes > self._settings.response_memory_bytes_max
 
     # --- called by connections
-
-    def serve_frame(self, connection: Connection, buffer: bytearray, view: memoryview, start: int, end: int) -> None:
-        if end - start < 8:
-            raise MalformedMessage("a request is shorter than its header")
-        key_version, correlation_id = _read_key_version_correlation(buffer, start)
-        hot = self._hot.get(key_version)
-        if hot is not None:
-            hot(connection, buffer, view, start, end, key_version & 0xFFFF, correlation_id)
-        else:
-            self._dispatcher.serve(connection, buffer, start, end)
 
     def connection_opened(self, connection: Connection) -> None:
         host = connection.peer_host

@@ -131,8 +131,8 @@ class FrameReader:
         end = start + size_bytes
         if end > self._end:
             return False
-        self.start, self.end = start, end
-        self._next = end
+        self.start = start
+        self._next = self.end = end
         return True
 
     def unread_frame(self) -> None:

@@ -73,7 +73,7 @@ class Partition:
         first_open = self.log.producers.first_unstable_offset
         return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
 
-    def append(self, batch: memoryview, header: BatchHeader, *, now_ms: int, is_urgent: bool) -> Appended:
+    def append(self, batch: memoryview, header: BatchHeader, now_ms: int, *, is_urgent: bool) -> Appended:
         """Append one admitted batch; needs ``log.can_append``. ``is_urgent``: somebody waits for the flush.
         Raises ``NotLeader``, ``StorageFailed`` or what the producer's state says (45, 47)."""
         if not self.is_leader:

@@ -83,9 +83,8 @@ class DiskFile:
             raise OSError(errno.EBADF, "the file is closed", self._path)
         written = os.write(self._descriptor, data)
         self._end += written
-        size = data.nbytes if isinstance(data, memoryview) else len(data)
-        if written != size:
-            self._write_rest(memoryview(data).cast("B")[written:])
+        if written != len(data):
+            self._write_rest(memoryview(data)[written:])
 
     def _write_rest(self, rest: memoryview) -> None:
         """After a short write: the next call either goes on or names the reason (no space, a size limit)."""

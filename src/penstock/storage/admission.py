@@ -43,12 +43,19 @@ _read_magic = struct.Struct(">b").unpack_from
 
 
 def admit(
-    batch: memoryview, config: LogConfig, now_ms: int, tp: TopicPartition, *, zstd_allowed: bool = True
+    batch: memoryview,
+    config: LogConfig,
+    now_ms: int,
+    tp: TopicPartition,
+    *,
+    zstd_allowed: bool = True,
+    looks_deep: bool | None = None,
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to append for one partition's records field, with its header; ``BatchRefused`` if there is none.
 
     ``batch`` is changed in place where it can be (append time); what is returned may be a part of it (Kafka ignores an
-    incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7.
+    incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7. ``looks_deep``
+    is ``needs_deep_look(config)``, from callers that have it at hand.
     """
     if len(batch) < HEADER_BYTES:
         raise _cut_off(batch)
@@ -77,8 +84,10 @@ def admit(
         raise _inconsistent(header, tp)
     if size > config.segment_bytes:
         raise BatchRefused(ErrorCode.RECORD_LIST_TOO_LARGE, reason=f"{size} bytes do not fit into a segment of {tp}")
+    if looks_deep is None:
+        looks_deep = needs_deep_look(config)
     if config.timestamp_is_append_time:
-        if attributes & APPEND_TIME_BIT or needs_deep_look(config):
+        if attributes & APPEND_TIME_BIT or looks_deep:
             return examine(batch, header, config, now_ms, tp)
         batch = writable(batch)
         return batch, set_append_time(batch, now_ms)
@@ -86,7 +95,7 @@ def admit(
         max_ms > now_ms + config.timestamp_after_max_ms
         or max_ms < base_ms
         or attributes & APPEND_TIME_BIT
-        or needs_deep_look(config)
+        or looks_deep
     ):
         return examine(batch, header, config, now_ms, tp)
     return batch, header

@@ -105,6 +105,11 @@ class CheckpointRounds:
                 log.recovery_point = offset
                 await self._workers.run(self._write_file, names.RECOVERY_POINTS, self._recovery_points())
 
+    async def save_log_starts(self) -> None:
+        """After records were deleted on request: durable when it returns, so that they do not come back."""
+        async with self._lock:
+            await self._write_log_starts()
+
     # --- one round ----------------------------------------------------------------------------------------------------
 
     async def _complete(self, points: list[LogCheckpoint]) -> bool:
@@ -149,6 +154,12 @@ class CheckpointRounds:
 
     async def _write_offsets(self) -> None:
         await self._workers.run(self._write_file, names.RECOVERY_POINTS, self._recovery_points())
+        await self._write_log_starts()
+        if self._clock.monotonic() >= self._high_watermarks_due:
+            self._high_watermarks_due = self._clock.monotonic() + HIGH_WATERMARKS_INTERVAL_S
+            await self._workers.run(self._write_file, names.HIGH_WATERMARKS, self._of_logs(_high_watermark_of))
+
+    async def _write_log_starts(self) -> None:
         log_starts = {
             tp: log.log_start_offset
             for tp, log in self._logs.items()
@@ -157,9 +168,6 @@ class CheckpointRounds:
         if log_starts != self._log_starts:
             await self._workers.run(self._write_file, names.LOG_STARTS, log_starts)
             self._log_starts = log_starts
-        if self._clock.monotonic() >= self._high_watermarks_due:
-            self._high_watermarks_due = self._clock.monotonic() + HIGH_WATERMARKS_INTERVAL_S
-            await self._workers.run(self._write_file, names.HIGH_WATERMARKS, self._of_logs(_high_watermark_of))
 
     def _recovery_points(self) -> dict[TopicPartition, int]:
         return self._of_logs(_recovery_point_of)

@@ -23,6 +23,7 @@ from penstock.model import StorageFailed, TopicId, TopicPartition, invariant
 from penstock.ports import Clock, File, FileSystem, Random, Tasks, Workers
 from penstock.protocol.records.header import APPEND_TIME_BIT, CONTROL_BIT, BatchHeader, read_header, stamp
 from penstock.storage import log_changes
+from penstock.storage.deep_admission import needs_deep_look
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.log_reads import LogReads
@@ -30,13 +31,14 @@ from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
 from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import Read
 from penstock.storage.recovery import Recovered
-from penstock.storage.segment import Segment
+from penstock.storage.segment import Segment, SegmentLimits
 from penstock.storage.segment_files import FolderTaken, SyncFailed
 from penstock.storage.segments import Segments
 
 __all__ = ["Appended", "Flush", "LogPorts", "PartitionLog", "Read"]
 
 T = TypeVar("T")
+_new = tuple.__new__  # skips the NamedTuple constructor's argument handling
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
 """A log that grew by this much asks for a checkpoint before its second is over: the most that recovery has to scan."""
@@ -62,6 +64,7 @@ class LogPorts:
     on_changed: Callable[[PartitionLog], None]  # it wants a place in the next checkpoint round
     on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
     lower_recovery_point: Callable[[PartitionLog, int], Awaitable[None]]  # durable when it returns
+    save_log_starts: Callable[[], Awaitable[None]]  # durable when it returns
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
     folder_is_free: Callable[[TopicPartition], Awaitable[None]]  # waits for the deletion of a former topic's folder
 
@@ -95,6 +98,8 @@ class PartitionLog:
         self.tp = tp
         self.topic_id = topic_id
         self.config = config
+        self.needs_deep_look = needs_deep_look(config)
+        self._limits = SegmentLimits.of(config)
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.flushed_end_offset = 0
@@ -138,29 +143,27 @@ class PartitionLog:
 
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
+        self.needs_deep_look = needs_deep_look(config)
+        self._limits = SegmentLimits.of(config)
 
     # --- append -------------------------------------------------------------------------------------------------------
 
     def can_append(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> bool:
         """Whether ``append`` may be called now; if not, ``await make_room(...)`` first and ask again."""
-        return self.accepts and self._has_room(size_bytes, max_timestamp_ms, now_ms)
-
-    def _has_room(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> bool:
         active = self.active
-        if active is None or self.roll_is_due:
-            return False
-        config = self.config
-        return not (
-            active.is_full(size_bytes, config.segment_bytes, config.segment_index_bytes)
-            or active.is_old(max_timestamp_ms, config.segment_ms, now_ms)
+        return (
+            active is not None
+            and self.accepts
+            and not self.roll_is_due
+            and active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits)
         )
 
     def append(self, batch: memoryview, header: BatchHeader, *, leader_epoch: int, now_ms: int) -> Appended:
         """Give the admitted ``batch`` the next offsets (in place) and write it. ``StorageFailed``: nothing was
         appended."""
         base_offset = self.log_end_offset
-        stamp(batch, 0, base_offset, leader_epoch)
         last_offset = base_offset + header.last_offset_delta
+        stamp(batch, 0, base_offset, leader_epoch)
         self._write(batch, header, base_offset, last_offset, leader_epoch)
         if header.producer_id < 0:
             self.producers.end_offset = last_offset + 1
@@ -168,7 +171,8 @@ class PartitionLog:
             self.producers.replay(batch, read_header(batch), now_ms)
         else:
             self.producers.update(header, base_offset, now_ms)
-        return Appended(base_offset, last_offset, header.max_timestamp if header.attributes & APPEND_TIME_BIT else -1)
+        append_time_ms = header.max_timestamp if header.attributes & APPEND_TIME_BIT else -1
+        return _new(Appended, (base_offset, last_offset, append_time_ms))
 
     def append_copy(self, batch: memoryview, header: BatchHeader, *, now_ms: int) -> None:
         """Write a leader's batch as it is: its offsets and epoch are given. Offsets may leave out some, never go
@@ -193,17 +197,18 @@ class PartitionLog:
             raise StorageFailed(message=f"writing to {self.tp} failed: {error}") from error
         size_bytes = header.batch_length + 12
         active.appended(size_bytes, last_offset, header.max_timestamp, self.config.index_interval_bytes)
-        if leader_epoch > self.epochs.latest_epoch:
-            self.epochs.assign(leader_epoch, base_offset)
         self.log_end_offset = last_offset + 1
         self.size_bytes += size_bytes
+        if leader_epoch > self.epochs.latest_epoch:
+            self.epochs.assign(leader_epoch, base_offset)
         if not active.unsynced:
             active.unsynced = True
             self._unsynced.append(active)
-        if not self.bytes_since_checkpoint:
+        grown = self.bytes_since_checkpoint
+        self.bytes_since_checkpoint = grown + size_bytes
+        if not grown:
             self.ports.on_changed(self)
-        self.bytes_since_checkpoint += size_bytes
-        if self.bytes_since_checkpoint >= CHECKPOINT_BYTES:
+        elif grown >= CHECKPOINT_BYTES - size_bytes:
             self.ports.on_checkpoint_due()
 
     async def make_room(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> None:
@@ -214,7 +219,7 @@ class PartitionLog:
                 await log_changes.repair(self)
             if self.active is None:
                 await log_changes.create(self, now_ms)
-            elif not self._has_room(size_bytes, max_timestamp_ms, now_ms):
+            elif self.roll_is_due or not self.active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits):
                 await log_changes.roll(self, now_ms)
 
         if not self.can_append(size_bytes, max_timestamp_ms, now_ms):
@@ -235,8 +240,14 @@ class PartitionLog:
         await self.change("restart", lambda: log_changes.restart(self, offset))
 
     async def advance_log_start(self, offset: int) -> None:
-        """The log begins at ``offset`` now. Segments below it go with the next retention run."""
+        """The log begins at ``offset`` now; durable when it returns. Segments below go with the next retention run."""
+        if offset <= self.log_start_offset:
+            return
         log_changes.advance_log_start(self, offset)
+        try:
+            await self.ports.save_log_starts()
+        except OSError as error:
+            raise StorageFailed(message=f"{self.tp}: the new log start could not be written: {error}") from error
 
     async def delete_old_segments(self, now_ms: int) -> int:
         """Apply retention below the high watermark; returns how many segments went."""

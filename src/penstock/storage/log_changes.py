@@ -88,6 +88,9 @@ async def truncate(log: PartitionLog, end_offset: int) -> None:
     found = await log.reads.drive(find_batch(keep, end_offset))
     size_bytes = found.position if found is not None else keep.size_bytes
     new_end_offset = min(end_offset, found.base_offset) if found is not None else end_offset
+    if new_end_offset <= log.log_start_offset:
+        await restart(log, end_offset)  # nothing that may be read is left
+        return
     await log.ports.lower_recovery_point(log, new_end_offset)
     gone = [segment for segment in log.segments if segment.base_offset > keep.base_offset]
     cut = _Cut(log, keep, size_bytes, new_end_offset, gone)
@@ -199,13 +202,14 @@ async def restart(log: PartitionLog, offset: int) -> None:
     log.producers.clear(offset)
     log.is_torn = False
     log.on_log_start(offset)
+    await log.ports.save_log_starts()  # one that lies higher would hide what is appended now, after a crash
 
 
 # --- the log's start --------------------------------------------------------------------------------------------------
 
 
 def advance_log_start(log: PartitionLog, offset: int) -> None:
-    """In memory at once, on disk with the next checkpoint round."""
+    """In memory; the checkpoint file is the caller's business."""
     if offset <= log.log_start_offset:
         return
     invariant(offset <= log.log_end_offset, "log start beyond the log's end", log, offset)

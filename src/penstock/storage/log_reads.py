@@ -17,7 +17,7 @@ from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
 from penstock.storage import recovery, timestamps
 from penstock.storage.offset_index import CorruptIndex, OffsetIndex
-from penstock.storage.reads import Read, Wanted, find_batch, read_batches
+from penstock.storage.reads import Read, Wanted, check_first, find_batch, read_batches
 from penstock.storage.segment import Segment
 from penstock.storage.time_index import TimeIndex
 from penstock.storage.timestamps import TimestampedOffset
@@ -62,23 +62,23 @@ class LogReads:
         end_offset = self._end_of(from_offset, up_to_end_offset)
         if from_offset >= end_offset:
             return Read(b"", from_offset)
-        steps = self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch)
         try:
-            segment, position, size = next(steps)
-            while True:
-                file = segment.file
-                if file is None or segment.index is None:
-                    return None
-                if size == 0:
-                    segment, position, size = steps.send(b"")
-                    continue
-                data = file.read_nowait(position, size)
-                if data is None or len(data) < size:
-                    return None
-                segment, position, size = steps.send(data)
-        except StopIteration as stop:
-            read: Read = stop.value
-            return read
+            spot = self._spots.get(from_offset)
+            if spot is not None:
+                # A consumer that has read everything but the newest, which is the usual one: no step is left to take.
+                segment, position = spot
+                size = self._position_of(end_offset, segment) - position
+                if 0 < size <= size_bytes_max and segment.file is not None:
+                    data = segment.file.read_nowait(position, size)
+                    if data is None or len(data) < size:
+                        return None
+                    check_first(segment, position, data, from_offset)
+                    end_offset = min(end_offset, segment.end_offset)
+                    self._remember(end_offset, segment, position + size)
+                    if segment is not self._log.active:
+                        self._touch(segment)
+                    return Read(data, end_offset)
+            return self._drive_now(self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch))
         except CorruptBatch:
             return None  # the cold path finds out whether it is the index or the log
         except OSError as error:
@@ -199,6 +199,21 @@ class LogReads:
                 await self.load(segment)
 
     # --- files --------------------------------------------------------------------------------------------------------
+
+    def _drive_now(self, steps: Generator[Wanted, Buffer, T]) -> T | None:
+        """Give the steps what they ask for, if it is all in memory."""
+        try:
+            segment, position, size = next(steps)
+            while True:
+                if segment.file is None or segment.index is None:
+                    return None
+                data = segment.file.read_nowait(position, size) if size else b""
+                if data is None or len(data) < size:
+                    return None
+                segment, position, size = steps.send(data)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
 
     async def drive(self, steps: Generator[Wanted, Buffer, T]) -> T:
         """Give the steps what they ask for, from memory or through a worker."""

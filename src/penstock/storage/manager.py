@@ -113,6 +113,7 @@ class LogManager:
             on_changed=self._rounds.changed,
             on_checkpoint_due=self._rounds.hurry,
             lower_recovery_point=self._rounds.lower_recovery_point,
+            save_log_starts=self._rounds.save_log_starts,
             remove_later=self._remove_later,
             folder_is_free=self._folder_is_free,
         )

@@ -74,9 +74,7 @@ def read_batches(
         size_bytes = end_position - position
         if size_bytes <= size_bytes_max:
             data = yield segment, position, size_bytes
-            _, last_offset, first_bytes = read_span(data, 0)
-            if last_offset < from_offset or first_bytes > size_bytes:
-                raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
+            check_first(segment, position, data, from_offset)
             return Read(data, min(end_offset, segment.end_offset))
     size_bytes = min(size_bytes, size_bytes_max)
     if size_bytes >= SPAN_BYTES:
@@ -94,6 +92,13 @@ def read_batches(
         raise CorruptBatch(f"{segment} ends inside the batch at {position}")
     data = yield segment, position, size_bytes
     return Read(data, last_offset + 1)
+
+
+def check_first(segment: Segment, position: int, data: Buffer, from_offset: int) -> None:
+    """``data`` begins with the batch that holds ``from_offset``, or ``CorruptBatch``."""
+    _, last_offset, size_bytes = read_span(data, 0)
+    if last_offset < from_offset or size_bytes > len(data):
+        raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
 
 
 def _cut(segment: Segment, data: Buffer, position: int, from_offset: int, end_offset: int) -> Read | None:

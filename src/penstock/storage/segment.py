@@ -11,7 +11,9 @@ CRCs.
 from __future__ import annotations
 
 import struct
+from typing import NamedTuple
 
+from penstock.config.log import LogConfig
 from penstock.ports import Buffer, File
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.protocol.records.header import HEADER_BYTES, MAGIC
@@ -26,6 +28,24 @@ _LOG_OVERHEAD_BYTES = 12
 _BATCH_LENGTH_MIN = HEADER_BYTES - _LOG_OVERHEAD_BYTES
 # A batch's offsets are not known before it is stamped: leave room for as many as a sane batch can hold.
 _RELATIVE_OFFSET_ROLL = RELATIVE_OFFSET_MAX - (1 << 24)
+
+
+class SegmentLimits(NamedTuple):
+    """When a new segment is due, in the terms of ``has_room``."""
+
+    bytes_max: int
+    index_entries_max: int
+    time_entries_max: int
+    age_ms_max: int
+
+    @classmethod
+    def of(cls, config: LogConfig) -> SegmentLimits:
+        return cls(
+            min(config.segment_bytes, POSITION_MAX),
+            config.segment_index_bytes // INDEX_ENTRY_BYTES,
+            config.segment_index_bytes // TIME_ENTRY_BYTES - 1,  # one more is written when the segment is finished
+            config.segment_ms,
+        )
 
 
 class Segment:
@@ -114,24 +134,24 @@ class Segment:
             self.file.close()
         self.file = self.index = self.time_index = None
 
-    def is_full(self, size_bytes: int, segment_bytes: int, index_bytes: int) -> bool:
-        """Whether a batch of that size needs a new segment, whatever its timestamp."""
-        if self.size_bytes == 0:
-            return False
-        return (
-            self.size_bytes + size_bytes > min(segment_bytes, POSITION_MAX)
+    def has_room(self, size_bytes: int, max_timestamp: int, now_ms: int, limits: SegmentLimits) -> bool:
+        """Whether a batch belongs into this segment; if not, a new one is due. Its age is counted from the first
+        batch's timestamp if it has one, else from the segment's creation."""
+        own_bytes = self.size_bytes
+        if own_bytes == 0:
+            return True
+        bytes_max, index_entries_max, time_entries_max, age_ms_max = limits
+        if (
+            own_bytes + size_bytes > bytes_max
             or self.end_offset - self.base_offset > _RELATIVE_OFFSET_ROLL
-            or len(self.index) >= index_bytes // INDEX_ENTRY_BYTES  # type: ignore[arg-type]
-            or len(self.time_index) >= index_bytes // TIME_ENTRY_BYTES - 1  # type: ignore[arg-type]
-        )
-
-    def is_old(self, max_timestamp: int, segment_ms: int, now_ms: int) -> bool:
-        """By the first batch's timestamp if it has one, else by the clock."""
-        if self.size_bytes == 0:
+            or len(self.index.positions) >= index_entries_max  # type: ignore[union-attr]
+            or len(self.time_index.timestamps) >= time_entries_max  # type: ignore[union-attr]
+        ):
             return False
-        if self.first_timestamp is not None and self.first_timestamp >= 0:
-            return max_timestamp - self.first_timestamp > segment_ms - self.jitter_ms
-        return now_ms - self.created_ms > segment_ms - self.jitter_ms
+        first_timestamp = self.first_timestamp
+        if first_timestamp is not None and first_timestamp >= 0:
+            return max_timestamp - first_timestamp <= age_ms_max - self.jitter_ms
+        return now_ms - self.created_ms <= age_ms_max - self.jitter_ms
 
 
 def read_span(data: Buffer, at: int) -> tuple[int, int, int]:

@@ -2,9 +2,9 @@
 
 Behaviour   One batch per partition. A partition's failure never fails its neighbours. acks=0 gets no response, and an
             error closes the connection; acks=1 is answered after the write to the page cache; acks=all when the batch
-            is below the high watermark, which with penstock.flush=ack is when it is on disk. A partition that must
-            make room first (its first append, a roll, a repair after a full disk) holds the connection back *before*
-            anything of the request is appended: sequences stay in order.
+            is below the high watermark, which with penstock.flush=ack is when it is on disk.
+            A partition that must make room first (its first append, a roll, a repair after a full disk) holds the
+            connection back *before* anything of the request is appended: sequences stay in order.
 Versions    v3 RecordBatch v2 only · v5 log start offset · v7 zstd · v8 record errors (KIP-467) · v9 flexible ·
             v10 current leader (KIP-951) · v11/v12 transactions v2 (KIP-890) · v13 topic ids (KIP-516)
 Not done    transactional batches: refused until there is a transaction coordinator.
@@ -13,28 +13,31 @@ Not done    transactional batches: refused until there is a transaction coordina
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from typing import NamedTuple
 
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
+from penstock.broker.handlers.produce_held import Admitted, NeedsLook, Place, Prepared, Room
 from penstock.broker.handlers.produce_wire import (
+    BODY,
     FIRST_WITH_TOPIC_ID,
     ProducePrefix,
     Result,
+    one_partition_response,
     one_topic_response,
+    parse_one_partition,
     parse_partitions,
     parse_prefix,
     response,
 )
-from penstock.broker.parked import ParkedProduce, ParkedProduces
+from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
+from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
 from penstock.model import BrokerError, ErrorCode, StorageFailed, TopicId, invariant
 from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
-from penstock.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader
-from penstock.storage.admission import BatchRefused, admit, needs_deep_look
+from penstock.protocol.records.header import TRANSACTIONAL_BIT
+from penstock.storage.admission import BatchRefused, admit
 
 API = Api(key=0, versions=range(3, 14), name="Produce")
 
@@ -43,42 +46,22 @@ ZSTD_SINCE = 7
 
 Entry = tuple[int, memoryview]
 """A partition's index and its records field, which points into the receive buffer."""
-Admitted = tuple[Replica, memoryview, BatchHeader]
-Room = tuple[Replica, int, int]
-"""(replica, size in bytes, max timestamp) of a batch that its log has no room for yet."""
-
-
-class Prepared:
-    """What a held-back request has learnt before it is served again."""
-
-    __slots__ = ("looked_at", "out_of_room")
-
-    def __init__(self) -> None:
-        self.looked_at: dict[tuple[int, int], tuple[memoryview, BatchHeader] | BatchRefused] = {}
-        self.out_of_room: dict[Replica, StorageFailed] = {}
-
-    def keep_rewritten(self, outcomes: Sequence[Sequence[Result | Admitted]]) -> None:
-        """Batches whose timestamps were set in place are admitted already, and must not be taken for the client's."""
-        for topic_number, outcome in enumerate(outcomes):
-            for number, one in enumerate(outcome):
-                if not isinstance(one, Result) and one[2].is_append_time:
-                    self.looked_at[topic_number, number] = (memoryview(bytearray(one[1])), one[2])
-
-
-class NeedsLook(NamedTuple):
-    """A batch whose records must be looked at (or compressed anew) first: a worker's job, not the loop's."""
-
-    at: tuple[int, int]  # topic number, number of the partition in the topic
-    replica: Replica
-    records: bytes
+Topic = tuple[dict[int, Replica] | ErrorCode, Sequence[Entry]]
 
 
 class ProduceHandler:
     def __init__(
-        self, replicas: Replicas, parked: ParkedProduces, clock: Clock, tasks: Tasks, workers: Workers
+        self,
+        replicas: Replicas,
+        parked: ParkedProduces,
+        authorizer: Authorizer,
+        clock: Clock,
+        tasks: Tasks,
+        workers: Workers,
     ) -> None:
         self._replicas = replicas
         self._parked = parked
+        self._authorizer = authorizer
         self._clock = clock
         self._tasks = tasks
         self._workers = workers
@@ -94,16 +77,70 @@ class ProduceHandler:
         correlation_id: int,
     ) -> None:
         prefix = connection.produce_prefix
-        if prefix is None or prefix.version != version or not buffer.startswith(prefix.raw, start + 8, end):
+        if (
+            prefix is None
+            or prefix.version != version
+            or prefix.generation != self._replicas.generation
+            or not buffer.startswith(prefix.raw, start + BODY, end)
+        ):
             prefix = connection.produce_prefix = parse_prefix(buffer, start, end, version)
-        entries = parse_partitions(prefix, buffer, view, start, end) if prefix is not None else None
-        if prefix is None or entries is None:
-            self._receive_any(connection, view, start, end, version, correlation_id)
-            return
-        if prefix.generation != self._replicas.generation:
-            self._resolve(prefix)
-        request = _OneTopic(version, correlation_id, prefix)
-        self._append(connection, request, prefix.acks, prefix.timeout_ms, [(prefix.replicas, entries)])
+            if prefix is not None:
+                self._resolve(connection, prefix)
+        if prefix is not None:
+            one = parse_one_partition(prefix, buffer, view, start, end)
+            if one is not None and self._append_one_quickly(connection, prefix, correlation_id, *one):
+                return
+            entries = parse_partitions(prefix, buffer, view, start, end)
+            if entries is not None:
+                request = _OneTopic(version, correlation_id, prefix)
+                self._append(connection, request, prefix.acks, prefix.timeout_ms, [(prefix.replicas, entries)])
+                return
+        self._receive_any(connection, view, start, end, version, correlation_id)
+
+    def _append_one_quickly(
+        self, connection: Connection, prefix: ProducePrefix, correlation_id: int, index: int, records: memoryview
+    ) -> bool:
+        """The common case in a straight line: one partition, nothing to prepare, nothing wrong. False: nothing has been
+        done, take the long way (which also finds out what is wrong)."""
+        replica = prefix.quick.get(index)
+        if replica is None or connection.prepared_produce is not None:
+            return False
+        acks = prefix.acks
+        partition = replica.partition
+        log = partition.log
+        now_ms = self._clock.now_ms()
+        try:
+            batch, header = admit(
+                records, log.config, now_ms, log.tp, zstd_allowed=prefix.version >= ZSTD_SINCE, looks_deep=False
+            )
+        except BatchRefused:
+            return False
+        size_bytes = len(batch)
+        if header.attributes & TRANSACTIONAL_BIT or not log.can_append(size_bytes, header.max_timestamp, now_ms):
+            return False
+        try:
+            base_offset, last_offset, append_time_ms = partition.append(
+                batch, header, now_ms, is_urgent=acks == ALL or bool(replica.fetch_waiters)
+            )
+        except BrokerError as failed:
+            # It can't be tried again: what was written, if anything, is the log's to know.
+            result = _failed(index, failed, log.log_start_offset)
+            self._answer(connection, _OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
+            return True
+        replica.appended_bytes += size_bytes
+        if acks == 0:
+            return True
+        answer = one_partition_response(
+            prefix, correlation_id, index, base_offset, append_time_ms, log.log_start_offset
+        )
+        if acks == 1 or last_offset < partition.high_watermark:
+            connection.respond_one(answer)
+        else:
+            request = _OneTopic(prefix.version, correlation_id, prefix)
+            parked = ParkedOne(connection.park(), answer, request.response, index, self._parked)
+            replica.produce_waiters.append((last_offset + 1, parked, 0))
+            self._parked.park(parked, prefix.timeout_ms)
+        return True
 
     def _receive_any(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
@@ -116,24 +153,32 @@ class ProduceHandler:
             [(t.name, t.topic_id) for t in message.topic_data],
             has_transactional_id=message.transactional_id is not None,
         )
-        topics = []
+        topics: list[Topic] = []
         for topic in message.topic_data:
-            replicas = self._replicas_of(version, topic.name, topic.topic_id)
+            replicas = self._replicas_of(connection, version, topic.name, topic.topic_id)
             topics.append((replicas, [(p.index, _view(p.records)) for p in topic.partition_data]))
         self._append(connection, request, message.acks, message.timeout_ms, topics)
 
-    def _resolve(self, prefix: ProducePrefix) -> None:
+    def _resolve(self, connection: Connection, prefix: ProducePrefix) -> None:
         by_id = prefix.version >= FIRST_WITH_TOPIC_ID
-        prefix.replicas = self._replicas_of(
-            prefix.version, "" if by_id else prefix.topic, prefix.topic_id if by_id else b""
-        )
+        name, topic_id = ("", prefix.topic_id) if by_id else (prefix.topic, b"")
+        prefix.replicas = self._replicas_of(connection, prefix.version, name, topic_id)
+        if isinstance(prefix.replicas, dict) and -1 <= prefix.acks <= 1:
+            prefix.quick = {index: replica for index, replica in prefix.replicas.items() if _is_quick(replica)}
         prefix.generation = self._replicas.generation
 
-    def _replicas_of(self, version: int, name: str, topic_id: bytes) -> dict[int, Replica] | ErrorCode:
-        if version < FIRST_WITH_TOPIC_ID:
-            return self._replicas.of_topic(name)
-        replicas = self._replicas.of_topic_id(TopicId(topic_id))
-        return ErrorCode.UNKNOWN_TOPIC_ID if replicas is None else replicas
+    def _replicas_of(
+        self, connection: Connection, version: int, name: str, topic_id: bytes
+    ) -> dict[int, Replica] | ErrorCode:
+        if version >= FIRST_WITH_TOPIC_ID:
+            found = self._replicas.topic_name(TopicId(topic_id))
+            if found is None:
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            name = found
+        allowed = self._authorizer.allows(
+            connection.principal, connection.peer_host, Operation.WRITE, ResourceType.TOPIC, name
+        )
+        return self._replicas.of_topic(name) if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     # --- the same for every shape of request
 
@@ -143,7 +188,7 @@ class ProduceHandler:
         request: _OneTopic | _AnyTopics,
         acks: int,
         timeout_ms: int,
-        topics: Sequence[tuple[dict[int, Replica] | ErrorCode, Sequence[Entry]]],
+        topics: Sequence[Topic],
     ) -> None:
         now_ms = self._clock.now_ms()
         prepared, connection.prepared_produce = connection.prepared_produce, None
@@ -172,30 +217,12 @@ class ProduceHandler:
             refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
             self._answer(connection, request, acks, timeout_ms, rows, [])
-            return
-        if looks or rooms:
-            connection.serve_again_later()
-            connection.hold()
+        elif looks or rooms:
             prepared = prepared or Prepared()
             prepared.keep_rewritten(outcomes)
-            zstd_allowed = request.version >= ZSTD_SINCE
-            work = self._prepare(connection, prepared, looks, rooms, now_ms, zstd_allowed=zstd_allowed)
-            self._tasks.spawn("prepare a produce", work)
-            return
-        wait_for: list[tuple[Replica, int, int, int]] = []
-        results: list[list[Result]] = []
-        for topic_number, outcome in enumerate(outcomes):
-            row: list[Result] = []
-            for entry, admitted in zip(topics[topic_number][1], outcome, strict=True):
-                if isinstance(admitted, Result):
-                    row.append(admitted)
-                    continue
-                result, end_offset = self._append_one(entry[0], admitted, now_ms, is_urgent=acks == ALL)
-                if end_offset > admitted[0].partition.high_watermark and acks == ALL:
-                    wait_for.append((admitted[0], end_offset, topic_number, len(row)))
-                row.append(result)
-            results.append(row)
-        self._answer(connection, request, acks, timeout_ms, results, wait_for)
+            self._hold_back(connection, prepared, looks, rooms, now_ms, zstd_allowed=request.version >= ZSTD_SINCE)
+        else:
+            self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
 
     def _admit(
         self,
@@ -205,7 +232,7 @@ class ProduceHandler:
         version: int,
         now_ms: int,
         prepared: Prepared | None,
-        at: tuple[int, int],
+        at: Place,
     ) -> Result | Admitted | NeedsLook:
         index, records = entry
         if not -1 <= acks <= 1:
@@ -223,7 +250,7 @@ class ProduceHandler:
             looked_at = prepared.looked_at.get(at)
         try:
             if looked_at is None:
-                if needs_deep_look(log.config):
+                if log.needs_deep_look:
                     return NeedsLook(at, replica, bytes(records))
                 looked_at = admit(records, log.config, now_ms, log.tp, zstd_allowed=version >= ZSTD_SINCE)
             elif isinstance(looked_at, BatchRefused):
@@ -241,6 +268,53 @@ class ProduceHandler:
             return Result(index, ErrorCode.INVALID_TXN_STATE)
         return replica, batch, header
 
+    def _hold_back(
+        self,
+        connection: Connection,
+        prepared: Prepared,
+        looks: Sequence[NeedsLook],
+        rooms: Sequence[Room],
+        now_ms: int,
+        *,
+        zstd_allowed: bool,
+    ) -> None:
+        connection.serve_again_later()
+        connection.hold()
+
+        async def prepare() -> None:
+            try:
+                await prepared.prepare(looks, rooms, self._workers, now_ms, zstd_allowed=zstd_allowed)
+            finally:
+                connection.prepared_produce = prepared
+                connection.unhold()
+
+        self._tasks.spawn("prepare a produce", prepare())
+
+    def _append_all(
+        self,
+        connection: Connection,
+        request: _OneTopic | _AnyTopics,
+        acks: int,
+        timeout_ms: int,
+        topics: Sequence[Topic],
+        outcomes: Sequence[Sequence[Result | Admitted]],
+        now_ms: int,
+    ) -> None:
+        wait_for: list[tuple[Replica, int, int, int]] = []
+        results: list[list[Result]] = []
+        for topic_number, outcome in enumerate(outcomes):
+            row: list[Result] = []
+            for entry, admitted in zip(topics[topic_number][1], outcome, strict=True):
+                if isinstance(admitted, Result):
+                    row.append(admitted)
+                    continue
+                result, end_offset = self._append_one(entry[0], admitted, now_ms, is_urgent=acks == ALL)
+                if acks == ALL and end_offset > admitted[0].partition.high_watermark:
+                    wait_for.append((admitted[0], end_offset, topic_number, len(row)))
+                row.append(result)
+            results.append(row)
+        self._answer(connection, request, acks, timeout_ms, results, wait_for)
+
     def _append_one(self, index: int, admitted: Admitted, now_ms: int, *, is_urgent: bool) -> tuple[Result, int]:
         replica, batch, header = admitted
         partition = replica.partition
@@ -249,9 +323,7 @@ class ProduceHandler:
             if not log.can_append(len(batch), header.max_timestamp, now_ms):
                 # Only a request that names a partition twice gets here: its first batch used up the room.
                 raise StorageFailed(message="the request names a partition twice")
-            appended = partition.append(
-                batch, header, now_ms=now_ms, is_urgent=is_urgent or bool(replica.fetch_waiters)
-            )
+            appended = partition.append(batch, header, now_ms, is_urgent=is_urgent or bool(replica.fetch_waiters))
         except BrokerError as failed:
             return _failed(index, failed, log.log_start_offset), 0
         replica.appended_bytes += len(batch)
@@ -270,46 +342,11 @@ class ProduceHandler:
         if acks == 0:
             if any(result.code for row in results for result in row):
                 connection.close()
-            return
-        if not wait_for:
-            connection.respond(request.response(results))
-            return
-        self._parked.park(
-            ParkedProduce(connection.park(), request.response, results, wait_for, self._parked), timeout_ms
-        )
-
-    async def _prepare(
-        self,
-        connection: Connection,
-        prepared: Prepared,
-        looks: Sequence[NeedsLook],
-        rooms: Sequence[Room],
-        now_ms: int,
-        *,
-        zstd_allowed: bool,
-    ) -> None:
-        """Look into records, roll segments, repair logs; then let the request be served again from its start.
-
-        The batches in the request lie in a receive buffer that is no longer ours: only copies and sizes came here."""
-        try:
-            for at, replica, records in looks:
-                log = replica.partition.log
-                try:
-                    prepared.looked_at[at] = await self._workers.run(
-                        partial(
-                            admit, memoryview(bytearray(records)), log.config, now_ms, log.tp, zstd_allowed=zstd_allowed
-                        )
-                    )
-                except BatchRefused as refused:
-                    prepared.looked_at[at] = refused
-            for replica, size_bytes, max_timestamp in rooms:
-                try:
-                    await replica.partition.log.make_room(size_bytes, max_timestamp, now_ms)
-                except StorageFailed as failed:
-                    prepared.out_of_room[replica] = failed
-        finally:
-            connection.prepared_produce = prepared
-            connection.unhold()
+        elif not wait_for:
+            connection.respond_one(request.response(results))
+        else:
+            parked = ParkedProduce(connection.park(), request.response, results, wait_for, self._parked)
+            self._parked.park(parked, timeout_ms)
 
 
 class _OneTopic:
@@ -339,6 +376,11 @@ class _AnyTopics:
     def response(self, results: list[list[Result]]) -> bytes:
         rows = [(name, topic_id, row) for (name, topic_id), row in zip(self._topics, results, strict=True)]
         return response(self.version, self._correlation_id, rows)
+
+
+def _is_quick(replica: Replica) -> bool:
+    log = replica.partition.log
+    return not (log.needs_deep_look or log.config.timestamp_is_append_time)
 
 
 def _failed(index: int, failed: BrokerError, log_start_offset: int = -1) -> Result:

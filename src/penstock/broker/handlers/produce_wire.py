@@ -30,23 +30,41 @@ BODY = 8  # key, version and correlation id stand before what repeats
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
 _index_and_size = Struct(">ii").unpack_from
+_count_index_size = Struct(">iii").unpack_from
+_NO_TAGS = bytes(3)  # of the partition, the topic and the request
 _acks_and_timeout = Struct(">hi").unpack_from
 
 
 class ProducePrefix:
     """What the repeated bytes mean. Good for one generation of the broker's topics."""
 
-    __slots__ = ("acks", "end", "flexible", "generation", "raw", "replicas", "timeout_ms", "topic_raw", "version")
+    __slots__ = (
+        "acks",
+        "answer_bytes",
+        "flexible",
+        "generation",
+        "head_bytes",
+        "quick",
+        "raw",
+        "replicas",
+        "timeout_ms",
+        "topic_raw",
+        "version",
+    )
 
     def __init__(self, version: int, raw: bytes, acks: int, timeout_ms: int, topic_raw: bytes) -> None:
         self.version = version
         self.raw = raw
         self.acks = acks
         self.timeout_ms = timeout_ms
+        self.answer_bytes = 0
         self.topic_raw = topic_raw  # the topic as it stands on the wire, repeated in the response
         self.flexible = version >= FIRST_FLEXIBLE
         self.generation = -1
         self.replicas: dict[int, Replica] | ErrorCode = {}
+        self.quick: dict[int, Replica] = {}  # those that need no preparation
+        self.head_bytes = BODY + len(raw)
+        self.answer_bytes = len(one_partition_response(self, 0, 0, 0, 0, 0)) - 4
 
     @property
     def topic(self) -> str:
@@ -96,6 +114,34 @@ def parse_prefix(buffer: bytearray, start: int, end: int, version: int) -> Produ
         return prefix
     except (IndexError, ValueError, StructError, MalformedMessage):
         return None
+
+
+def parse_one_partition(
+    prefix: ProducePrefix, buffer: bytearray, view: memoryview, start: int, end: int
+) -> tuple[int, memoryview] | None:
+    """(index, records) of a request for a single partition; None: it is not one, or not quite."""
+    position = start + prefix.head_bytes
+    if prefix.flexible:
+        if end - position < 10 or buffer[position] != 2 or buffer[end - 3 : end] != _NO_TAGS:
+            return None
+        (index,) = _i32(buffer, position + 1)
+        position += 5
+        size = shift = 0
+        while (byte := buffer[position]) >= 0x80 and shift < 28:
+            size |= (byte & 0x7F) << shift
+            shift += 7
+            position += 1
+        records_end = position + (size | byte << shift)
+        if byte >= 0x80 or records_end != end - 3:
+            return None
+        return index, view[position + 1 : records_end]
+    if end - position < 12:
+        return None
+    count, index, size = _count_index_size(buffer, position)
+    position += 12
+    if count != 1 or position + size != end:
+        return None
+    return index, view[position:end]
 
 
 def parse_partitions(
@@ -175,7 +221,33 @@ _plain_v3 = Struct(">ihqq").pack
 _plain_v5 = Struct(">ihqqq").pack
 _plain_v8 = Struct(">ihqqqih").pack
 _flexible_v9 = Struct(">ihqqqBBB").pack
+# The same with the count of partitions before and the throttle time behind (and tags, all empty).
+_one_v3 = Struct(">iihqqi").pack
+_one_v5 = Struct(">iihqqqi").pack
+_one_v8 = Struct(">iihqqqihi").pack
+_one_v9 = Struct(">BihqqqB8x").pack
 _FLEXIBLE_END = bytes(6)  # the topic's tags, throttle time, the response's tags
+
+
+def one_partition_response(
+    prefix: ProducePrefix,
+    correlation_id: int,
+    index: int,
+    base_offset: int,
+    append_time_ms: int,
+    log_start_offset: int,
+) -> bytes:
+    """The response to a request for one partition that went well."""
+    version = prefix.version
+    if prefix.flexible:
+        head = _flexible_head(prefix.answer_bytes, correlation_id, 0, 2)
+        return head + prefix.topic_raw + _one_v9(2, index, 0, base_offset, append_time_ms, log_start_offset, 1)
+    head = _plain_head(prefix.answer_bytes, correlation_id, 1)
+    if version >= 8:
+        return head + prefix.topic_raw + _one_v8(1, index, 0, base_offset, append_time_ms, log_start_offset, 0, -1, 0)
+    if version >= 5:
+        return head + prefix.topic_raw + _one_v5(1, index, 0, base_offset, append_time_ms, log_start_offset, 0)
+    return head + prefix.topic_raw + _one_v3(1, index, 0, base_offset, append_time_ms, 0)
 
 
 def one_topic_response(version: int, correlation_id: int, prefix: ProducePrefix, results: list[Result]) -> bytes:

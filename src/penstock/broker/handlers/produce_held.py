@@ -1,0 +1,74 @@
+"""What must happen before a produce request takes effect, off the loop: looking into records, making room in logs.
+
+The request's bytes stay with its connection, which is held; when the work is done the request is served again from its
+start, with what was learnt (``Prepared``). Nothing of it has been appended meanwhile, so nothing can be appended twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+from penstock.broker.handlers.produce_wire import Result
+from penstock.broker.replicas import Replica
+from penstock.model import StorageFailed
+from penstock.ports import Workers
+from penstock.protocol.records.header import BatchHeader
+from penstock.storage.admission import BatchRefused, admit
+
+Place = tuple[int, int]
+"""Topic number, and the number of the partition in the topic."""
+Admitted = tuple[Replica, memoryview, BatchHeader]
+Room = tuple[Replica, int, int]
+"""(replica, size in bytes, max timestamp) of a batch that its log has no room for yet."""
+
+
+class NeedsLook(NamedTuple):
+    """A batch whose records must be looked at (or compressed anew) first: a worker's job, not the loop's."""
+
+    at: Place
+    replica: Replica
+    records: bytes
+
+
+class Prepared:
+    """What a held-back request has learnt before it is served again."""
+
+    __slots__ = ("looked_at", "out_of_room")
+
+    def __init__(self) -> None:
+        self.looked_at: dict[Place, tuple[memoryview, BatchHeader] | BatchRefused] = {}
+        self.out_of_room: dict[Replica, StorageFailed] = {}
+
+    def keep_rewritten(self, outcomes: Sequence[Sequence[Result | Admitted]]) -> None:
+        """Batches whose timestamps were set in place are admitted already, and must not be taken for the client's."""
+        for topic_number, outcome in enumerate(outcomes):
+            for number, one in enumerate(outcome):
+                if not isinstance(one, Result) and one[2].is_append_time:
+                    self.looked_at[topic_number, number] = (memoryview(bytearray(one[1])), one[2])
+
+    async def prepare(
+        self,
+        looks: Sequence[NeedsLook],
+        rooms: Sequence[Room],
+        workers: Workers,
+        now_ms: int,
+        *,
+        zstd_allowed: bool,
+    ) -> None:
+        for at, replica, records in looks:
+            log = replica.partition.log
+            # A batch is patched in place, so the worker gets a copy that nobody else uses.
+            batch = memoryview(bytearray(records))
+            try:
+                self.looked_at[at] = await workers.run(
+                    partial(admit, batch, log.config, now_ms, log.tp, zstd_allowed=zstd_allowed)
+                )
+            except BatchRefused as refused:
+                self.looked_at[at] = refused
+        for replica, size_bytes, max_timestamp in rooms:
+            try:
+                await replica.partition.log.make_room(size_bytes, max_timestamp, now_ms)
+            except StorageFailed as failed:
+                self.out_of_room[replica] = failed

@@ -1,0 +1,185 @@
+"""The group commit: who is synced when, what counts as flushed, and what a failed sync does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.model import StorageFailed, TopicId, TopicPartition
+from penstock.storage.group_commit import LAG_S, SYNC_ALL_FROM_LOGS
+from penstock.storage.log import PartitionLog
+from penstock.storage.manager import StorageConfig
+from simulation.harness.trace import EverythingSynced, Synced
+from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, writable
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def syncs(rig: Rig) -> int:
+    return sum(isinstance(operation, Synced | EverythingSynced) for operation in rig.disk.trace)
+
+
+async def prepare(rig: Rig) -> PartitionLog:
+    """A log with its files made, nothing dirty."""
+    log = await rig.open()
+    await log.make_room(100, NOW_MS, NOW_MS)
+    return log
+
+
+def test_nothing_counts_as_flushed_before_its_sync_has_returned() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await prepare(rig)
+        seen: list[int] = []
+        log.on_flushed = seen.append
+        await rig.append(log, make_batch(3))
+        assert (log.log_end_offset, log.flushed_end_offset) == (3, 0)
+        rig.manager.commits.hurry(log)
+        data, header = writable(make_batch(2))
+        log.append(data, header, leader_epoch=0, now_ms=NOW_MS)  # while the first sync runs
+        assert log.flushed_end_offset == 0
+        await settle()
+        assert seen == [3]
+        await log.flush()
+        assert seen == [3, 5]
+
+    asyncio.run(run())
+
+
+def test_without_hurry_a_dirty_log_is_synced_after_a_short_lag_and_once_for_all() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await prepare(rig)
+        before = syncs(rig)
+        for _ in range(5):
+            await rig.append(log, make_batch())
+        await settle()
+        assert (syncs(rig), log.flushed_end_offset) == (before, 0)
+        rig.clock.advance(LAG_S)
+        await settle()
+        assert (syncs(rig), log.flushed_end_offset) == (before + 1, 5)
+
+    asyncio.run(run())
+
+
+def test_an_urgent_append_pulls_the_sync_forward() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await prepare(rig)
+        await rig.append(log, make_batch())
+        await rig.append(log, make_batch())
+        rig.manager.commits.mark_dirty(log, urgent=True)
+        await settle()
+        assert log.flushed_end_offset == 2
+
+    asyncio.run(run())
+
+
+def test_in_mode_os_nothing_is_synced_unless_the_topics_settings_say_so() -> None:
+    async def run() -> None:
+        rig = Rig(storage=StorageConfig(flush="os"))
+        log = await prepare(rig)
+        await rig.append(log, make_batch())
+        rig.clock.advance(0.5)
+        await settle()
+        assert log.flushed_end_offset == 0
+        rig.reconfigure(flush_messages=3)
+        await rig.append(log, make_batch())
+        await settle()
+        assert log.flushed_end_offset == 0
+        await rig.append(log, make_batch())
+        await settle()
+        assert log.flushed_end_offset == 3
+        rig.reconfigure(flush_messages=1_000, flush_ms=200)
+        await rig.append(log, make_batch())
+        rig.clock.advance(0.199)
+        await settle()
+        assert log.flushed_end_offset == 3
+        rig.clock.advance(0.001)
+        await settle()
+        assert log.flushed_end_offset == 4
+
+    asyncio.run(run())
+
+
+def test_in_mode_interval_dirty_logs_are_synced_after_the_interval() -> None:
+    async def run() -> None:
+        rig = Rig(storage=StorageConfig(flush="interval", flush_interval_ms=300))
+        log = await prepare(rig)
+        await rig.append(log, make_batch())
+        rig.clock.advance(0.299)
+        await settle()
+        assert log.flushed_end_offset == 0
+        rig.clock.advance(0.001)
+        await settle()
+        assert log.flushed_end_offset == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("has_sync_all", [True, False])
+def test_many_dirty_logs_are_served_by_one_sync_of_the_file_system(has_sync_all: bool) -> None:
+    async def run() -> None:
+        known = {TopicPartition("many", number): TopicId(TOPIC_ID) for number in range(SYNC_ALL_FROM_LOGS)}
+        rig = Rig(known=known)
+        rig.disk.faults.has_sync_all = has_sync_all
+        await rig.open()
+        logs = rig.manager.all()
+        for log in logs:
+            await log.make_room(100, NOW_MS, NOW_MS)
+        start = len(rig.disk.trace)
+        for log in logs:
+            await rig.append(log, make_batch())
+        rig.clock.advance(LAG_S)
+        await settle()
+        assert all(log.flushed_end_offset == 1 for log in logs)
+        done = [operation for operation in rig.disk.trace[start:] if isinstance(operation, Synced | EverythingSynced)]
+        assert len(done) == (1 if has_sync_all else len(logs))
+
+    asyncio.run(run())
+
+
+def test_a_failed_sync_is_not_repeated_and_the_folder_takes_no_more_writes() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await prepare(rig)
+        await rig.append(log, make_batch(2), flush=True)
+        await rig.append(log, make_batch(2))
+        rig.disk.faults.fail_next_syncs()
+        with pytest.raises(StorageFailed):
+            await log.flush()
+        assert len(rig.fatal) == 1
+        assert log.flushed_end_offset == 2
+        before = syncs(rig)
+        with pytest.raises(StorageFailed):
+            await log.flush()
+        data, header = writable(make_batch())
+        assert not log.can_append(len(data), NOW_MS, NOW_MS)
+        with pytest.raises(StorageFailed):
+            await log.make_room(len(data), NOW_MS, NOW_MS)
+        with pytest.raises(StorageFailed):
+            log.append(data, header, leader_epoch=0, now_ms=NOW_MS)
+        rig.clock.advance(10)
+        await settle()
+        assert syncs(rig) == before
+        await rig.close()
+        assert not rig.disk.exists(f"{DATA_DIR}/.kafka_cleanshutdown")
+
+    asyncio.run(run())
+
+
+def test_a_failed_sync_of_a_new_segment_is_fatal_too() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await prepare(rig)
+        await rig.append(log, make_batch(), flush=True)
+        rig.disk.faults.fail_next_syncs()
+        with pytest.raises(StorageFailed):
+            await log.roll()
+        assert len(rig.fatal) == 1
+
+    asyncio.run(run())

@@ -1,0 +1,202 @@
+"""PartitionLog against a plain list: appends, rolls, reads, truncation, retention, restarts, power cuts in any order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from bisect import bisect_right
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from penstock.storage.log import PartitionLog
+from support.batches import Batch, split
+from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch, read_all
+
+T = TypeVar("T")
+SMALL = msgspec.structs.replace(CONFIG, segment_bytes=400, index_interval_bytes=90)
+
+
+class LogModel(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        logging.disable(logging.WARNING)
+        self.loop = asyncio.new_event_loop()
+        self.batches: list[Batch] = []  # everything that was appended and not truncated, deleted ones too
+        self.flushed_end_offset = 0
+        self.log_start_offset = 0
+        self.number = 0
+        self.epoch = 0
+        self.rig: Rig
+        self.log: PartitionLog
+
+    def teardown(self) -> None:
+        self.run(self.rig.tasks.cancel_all())
+        self.loop.close()
+        logging.disable(logging.NOTSET)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    @initialize()
+    def open(self) -> None:
+        async def start() -> None:
+            self.rig = Rig(config=SMALL)
+            self.log = await self.rig.open()
+
+        self.run(start())
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].last_offset + 1 if self.batches else self.log_start_offset
+
+    @rule(count=st.integers(1, 4), value_bytes=st.integers(0, 90), skew=st.integers(-3, 3), flush=st.booleans())
+    def append(self, count: int, value_bytes: int, skew: int, flush: bool) -> None:
+        self.number += 1
+        batch = make_batch(count, value_bytes=value_bytes, mark=self.number, timestamp_ms=NOW_MS + self.number + skew)
+        end_offset = self.end_offset
+        appended = self.run(self.rig.append(self.log, batch, epoch=self.epoch, flush=flush))
+        assert appended.base_offset == end_offset
+        stamped = end_offset.to_bytes(8, "big") + batch[8:12] + self.epoch.to_bytes(4, "big") + batch[16:]
+        self.batches += split(stamped)
+        if flush:
+            self.flushed_end_offset = self.end_offset
+
+    @rule()
+    def next_epoch(self) -> None:
+        self.epoch += 1
+
+    @rule()
+    def roll(self) -> None:
+        self.run(self.log.roll())
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.run(self.rig.checkpoint())
+        self.flushed_end_offset = self.log.flushed_end_offset
+
+    @rule(where=st.floats(0, 1), limit=st.integers(0, 700), end=st.floats(0, 1), at_least_one=st.booleans())
+    def read(self, where: float, limit: int, end: float, at_least_one: bool) -> None:
+        start, stop = self.log_start_offset, self.end_offset
+        from_offset = start + round((stop - start) * where)
+        up_to = start + round((stop - start) * end)
+        arguments = {"up_to_end_offset": up_to, "size_bytes_max": limit, "at_least_one_batch": at_least_one}
+        read = self.log.read(from_offset, **arguments) or self.run(self.log.read_cold(from_offset, **arguments))
+        got = list(split(bytes(read.data)))
+        assert sum(len(batch.data) for batch in got) == len(read.data)
+        first = bisect_right([batch.last_offset for batch in self.batches], from_offset - 1)
+        assert got == self.batches[first : first + len(got)]
+        assert all(batch.last_offset < up_to for batch in got)
+        assert len(read.data) <= limit or (at_least_one and len(got) == 1)
+        assert read.next_offset == (got[-1].last_offset + 1 if got else from_offset)
+        following = self.batches[first] if first < len(self.batches) else None
+        if not got and following is not None and following.last_offset < up_to:
+            assert not at_least_one and len(following.data) > limit
+
+    @rule(timestamp=st.integers(-5, 60))
+    def search_by_time(self, timestamp: int) -> None:
+        target = NOW_MS + timestamp
+        found = self.run(self.log.offset_for_timestamp(target, up_to_end_offset=self.end_offset))
+        expected = None
+        for batch in self.batches:  # the records of a batch all have its timestamp
+            if batch.last_offset >= self.log_start_offset and batch.max_timestamp >= target:
+                expected = max(batch.base_offset, self.log_start_offset), batch.max_timestamp, batch.leader_epoch
+                break
+        assert expected == (None if found is None else (found.offset, found.timestamp, found.leader_epoch))
+
+    @rule(where=st.floats(0, 1))
+    def truncate(self, where: float) -> None:
+        start = max(self.log_start_offset, self.log.segments[0].base_offset if self.log.segments else 0)
+        offset = start + round((self.end_offset - start) * where)
+        end_offset = self.end_offset
+        self.run(self.log.truncate_to(offset))
+        while self.batches and self.batches[-1].last_offset >= offset:
+            self.batches.pop()
+        if self.end_offset <= self.log_start_offset and offset < end_offset:
+            # Nothing is left to be read: the log begins anew where it was cut.
+            self.batches.clear()
+            self.log_start_offset = offset
+        self.flushed_end_offset = min(self.flushed_end_offset, self.log.log_end_offset)
+
+    @rule(where=st.floats(0, 1))
+    def delete_records(self, where: float) -> None:
+        self.log_start_offset += round((self.end_offset - self.log_start_offset) * where)
+        self.run(self.log.advance_log_start(self.log_start_offset))
+
+    @rule(retention_bytes=st.integers(0, 2_000))
+    def retention(self, retention_bytes: int) -> None:
+        self.rig.reconfigure(retention_bytes=retention_bytes)
+        self.run(self.log.delete_old_segments(self.rig.clock.now_ms()))
+        assert self.log.log_start_offset >= self.log_start_offset
+        assert self.log.log_start_offset <= max(self.log.flushed_end_offset, self.log_start_offset)
+        self.log_start_offset = self.log.log_start_offset
+
+        async def let_files_go() -> None:
+            self.rig.clock.advance(2)
+            await asyncio.sleep(0)
+
+        self.run(let_files_go())
+
+    @rule()
+    def restart_cleanly(self) -> None:
+        async def restart() -> None:
+            await self.rig.close()
+            self.log = await self.rig.open()
+
+        self.run(restart())
+        self.flushed_end_offset = self.end_offset
+
+    @rule()
+    def kill(self) -> None:
+        async def restart() -> None:
+            await self.rig.die()
+            self.log = await self.rig.open()
+
+        self.run(restart())
+        self._found_again(all_of_it=True)
+
+    @rule(seed=st.integers(0, 1 << 30))
+    def cut_power(self, seed: int) -> None:
+        async def restart() -> None:
+            await self.rig.tasks.cancel_all()
+            self.rig.disk.power_cut(random.Random(seed))
+            self.rig = Rig(self.rig.disk, config=self.rig.config)
+            self.log = await self.rig.open()
+
+        self.run(restart())
+        self._found_again(all_of_it=False)
+
+    def _found_again(self, *, all_of_it: bool) -> None:
+        end_offset = self.log.log_end_offset
+        assert end_offset >= self.flushed_end_offset
+        if all_of_it:
+            assert end_offset == self.end_offset
+        while self.batches and self.batches[-1].last_offset >= end_offset:
+            self.batches.pop()
+        self.flushed_end_offset = end_offset
+
+    @invariant()
+    def everything_is_there(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        log = self.log
+        assert log.flushed_end_offset <= log.log_end_offset
+        assert (log.log_start_offset, log.log_end_offset) == (self.log_start_offset, self.end_offset)
+        assert log.flushed_end_offset >= self.flushed_end_offset
+        visible = [batch for batch in self.batches if batch.last_offset >= self.log_start_offset]
+        assert self.run(read_all(log, size_bytes_max=500)) == visible
+        epochs = [batch.leader_epoch for batch in visible]
+        assert epochs == sorted(epochs)
+        for batch in visible:
+            assert log.epochs.epoch_for(max(batch.base_offset, self.log_start_offset)) == batch.leader_epoch
+
+
+TestLogModel = LogModel.TestCase
+TestLogModel.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
