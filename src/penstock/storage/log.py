@@ -127,6 +127,7 @@ class PartitionLog:
         self.failure: BaseException | None = None
         self.bytes_since_checkpoint = 0
         self.bytes_since_snapshot = 0
+        self.snapshot_end_offset = 0
         self.epochs_written = -1
         self.snapshots_due: list[tuple[int, bytes]] = []
         self._unsynced: list[Segment] = []

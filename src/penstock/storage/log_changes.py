@@ -85,21 +85,29 @@ async def truncate(log: PartitionLog, end_offset: int) -> None:
     log.is_being_cut = True
     await log.flush()
     keep = log.segments.holding(end_offset - 1)
-    found = await log.reads.drive(find_batch(keep, end_offset))
-    size_bytes = found.position if found is not None else keep.size_bytes
-    new_end_offset = min(end_offset, found.base_offset) if found is not None else end_offset
-    if new_end_offset <= log.log_start_offset:
-        await restart(log, end_offset)  # nothing that may be read is left
-        return
-    await log.ports.lower_recovery_point(log, new_end_offset)
+    keep.pin()
+    try:
+        found = await log.reads.drive(find_batch(keep, end_offset))
+        size_bytes = found.position if found is not None else keep.size_bytes
+        new_end_offset = min(end_offset, found.base_offset) if found is not None else end_offset
+        if new_end_offset > log.log_start_offset:
+            await _cut_off(log, keep, size_bytes, new_end_offset)
+            return
+    finally:
+        keep.unpin()
+    await restart(log, end_offset)  # nothing that may be read is left
+
+
+async def _cut_off(log: PartitionLog, keep: Segment, size_bytes: int, end_offset: int) -> None:
+    await log.ports.lower_recovery_point(log, end_offset)
     gone = [segment for segment in log.segments if segment.base_offset > keep.base_offset]
-    cut = _Cut(log, keep, size_bytes, new_end_offset, gone)
+    cut = _Cut(log, keep, size_bytes, end_offset, gone)
     file, scanned, moved = await log.ports.workers.run(cut.files)
     log.ports.remove_later(moved, log.config.file_delete_delay_ms)
     old_file, keep.file = keep.file, file
-    if old_file is not None and keep.pins == 0:
+    if old_file is not None and keep.pins == 1:  # ours; a cold read may still be using the old one
         old_file.close()
-    _cut_memory(log, keep, scanned, new_end_offset, gone)
+    _cut_memory(log, keep, scanned, end_offset, gone)
     log.producers = await log.ports.workers.run(cut.producers)
 
 

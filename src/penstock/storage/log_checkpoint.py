@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from penstock.storage.log import PartitionLog
 
 SNAPSHOT_BYTES = 16 * 1024 * 1024
-"""Recovery replays producers from the newest snapshot, so this much at most is read for them."""
+SNAPSHOT_RECORDS = 20_000
+"""Recovery replays producers from the newest snapshot: this much at most, unless there are many of them."""
+SNAPSHOT_OFTEN_PRODUCERS_MAX = 1_000
+"""Encoding more would hold up the loop too often: then only the bytes count."""
 
 
 class LogCheckpoint(NamedTuple):
@@ -39,7 +42,7 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
             segment.finish_time_index()
     log.bytes_since_snapshot += log.bytes_since_checkpoint
     log.bytes_since_checkpoint = 0
-    if log.bytes_since_snapshot >= SNAPSHOT_BYTES or (closing and log.active is not None):
+    if (closing and log.active is not None) or _snapshot_is_due(log):
         take_snapshot(log)
     tails: list[Tail] = []
     for segment in log.unsaved:
@@ -73,10 +76,18 @@ def abandon(checkpoint: LogCheckpoint) -> None:
         segment.index_entries_written = segment.time_entries_written = -1
 
 
+def _snapshot_is_due(log: PartitionLog) -> bool:
+    if log.bytes_since_snapshot >= SNAPSHOT_BYTES:
+        return True
+    many_records = log.log_end_offset - log.snapshot_end_offset >= SNAPSHOT_RECORDS
+    return many_records and len(log.producers) <= SNAPSHOT_OFTEN_PRODUCERS_MAX
+
+
 def take_snapshot(log: PartitionLog) -> None:
     """Note the producers as of the log's end; written by the next checkpoint round."""
     log.snapshots_due.append((log.log_end_offset, log.producers.snapshot()))
     log.bytes_since_snapshot = 0
+    log.snapshot_end_offset = log.log_end_offset
 
 
 def _tails(segment: Segment) -> list[Tail]:

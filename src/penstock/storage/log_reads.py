@@ -39,6 +39,14 @@ class FilesChanged(Exception):
     """The log's files changed while a worker read: look again."""
 
 
+class Misread(Exception):
+    """No batch lies where the index of ``segment`` or the batches before it say."""
+
+    def __init__(self, segment: Segment, message: str) -> None:
+        super().__init__(message)
+        self.segment = segment
+
+
 class LoadedSegment(NamedTuple):
     file: File
     offset_index: OffsetIndex
@@ -95,22 +103,23 @@ class LogReads:
                 return Read(b"", from_offset)
             return (yield from self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch))
 
+        return await self._attempt(lambda: self.drive(steps()))
+
+    async def _attempt(self, read: Callable[[], Awaitable[T]]) -> T:
+        """Read until the files stood still meanwhile, and with an index made anew if the present one led astray."""
+        rebuilt: Segment | None = None
         for _ in range(ATTEMPTS_MAX):
             try:
-                return await self.drive(steps())
+                return await read()
             except FilesChanged:
                 continue
-            except CorruptBatch:
-                break
-        else:
-            raise StorageFailed(message=f"{self._log.tp} kept changing under a read")
-        await self._rebuild_index(self._log.segments.holding(from_offset))
-        try:
-            return await self.drive(steps())
-        except CorruptBatch as error:
-            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.tp} at offset {from_offset}: {error}") from error
-        except FilesChanged as error:
-            raise StorageFailed(message=f"{self._log.tp} kept changing under a read") from error
+            except Misread as error:
+                if error.segment is rebuilt or not await self._rebuild_index(error.segment):
+                    raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.tp}: {error}") from error
+                rebuilt = error.segment
+            except CorruptBatch as error:
+                raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.tp}: {error}") from error
+        raise StorageFailed(message=f"{self._log.tp} kept changing under a read")
 
     def _end_of(self, from_offset: int, up_to_end_offset: int) -> int:
         log = self._log
@@ -175,22 +184,13 @@ class LogReads:
 
     async def offset_for_timestamp(self, timestamp: int, *, up_to_end_offset: int) -> TimestampedOffset | None:
         """The first record with that timestamp or a later one, below ``up_to_end_offset``."""
-        return await self._search(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset))
+        await self._attempt(self.load_timestamps)
+        return await self._attempt(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset))
 
     async def max_timestamp(self, *, up_to_end_offset: int) -> TimestampedOffset | None:
         """The first record with the largest timestamp of the log; None if it is not below ``up_to_end_offset``."""
-        return await self._search(lambda: timestamps.largest(self._log, up_to_end_offset))
-
-    async def _search(self, search: Callable[[], Awaitable[TimestampedOffset | None]]) -> TimestampedOffset | None:
-        for _ in range(ATTEMPTS_MAX):
-            try:
-                await self.load_timestamps()
-                return await search()
-            except FilesChanged:
-                continue
-            except CorruptBatch as error:
-                raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{self._log.tp}: {error}") from error
-        raise StorageFailed(message=f"{self._log.tp} kept changing under a read")
+        await self._attempt(self.load_timestamps)
+        return await self._attempt(lambda: timestamps.largest(self._log, up_to_end_offset))
 
     async def load_timestamps(self) -> None:
         """Have the largest timestamp of every segment in memory."""
@@ -218,6 +218,7 @@ class LogReads:
     async def drive(self, steps: Generator[Wanted, Buffer, T]) -> T:
         """Give the steps what they ask for, from memory or through a worker."""
         changes = self._changes
+        segment: Segment | None = None
         try:
             segment, position, size = next(steps)
             while True:
@@ -232,6 +233,10 @@ class LogReads:
         except StopIteration as stop:
             result: T = stop.value
             return result
+        except CorruptBatch as error:
+            if segment is None:
+                raise
+            raise Misread(segment, str(error)) from error
 
     async def _read_file(self, segment: Segment, position: int, size: int) -> Buffer:
         file = segment.file
@@ -278,11 +283,11 @@ class LogReads:
         segment.index_entries_written, segment.time_entries_written = len(loaded.offset_index), len(loaded.time_index)
         self._touch(segment)
 
-    async def _rebuild_index(self, segment: Segment) -> None:
-        """The index may have led astray: make it anew from the batches."""
+    async def _rebuild_index(self, segment: Segment) -> bool:
+        """The index may have led astray: make it anew from the batches. False: it can't be the index."""
         log = self._log
         if segment is log.active or segment.file is None:
-            return
+            return False
         segment.pin()
         try:
             rebuilt = await log.ports.workers.run(
@@ -300,6 +305,8 @@ class LogReads:
         segment.index_entries_written = segment.time_entries_written = -1
         if segment not in log.unsaved:
             log.unsaved.append(segment)
+        log.ports.on_changed(log)
+        return True
 
     def _touch(self, segment: Segment) -> None:
         """A finished segment was used: keep it loaded, and let go of the one that was not for longest."""

@@ -187,10 +187,9 @@ def _recover_segments(
             continue
         file = fs.open(path)
         try:
-            segment = _scan_one(fs, found, file, base, collected, scan_from, recovery_point)
+            segment = _scan_one(fs, found, log, file, base, collected, scan_from, recovery_point)
             size_bytes = segment.scanned.position if segment.scanned else segment.size_bytes
             cut = file.size() > size_bytes
-            log.scanned_bytes += size_bytes
             if cut:
                 _log.warning(
                     "%s: cut at %d bytes, offset %d: %s", path, size_bytes, segment.end_offset, _fault(segment)
@@ -221,11 +220,19 @@ def _fault(segment: RecoveredSegment) -> str:
 
 
 def _scan_one(
-    fs: FileSystem, found: Found, file: File, base: int, collected: Collected, scan_from: int, recovery_point: int
+    fs: FileSystem,
+    found: Found,
+    log: Recovered,
+    file: File,
+    base: int,
+    collected: Collected,
+    scan_from: int,
+    recovery_point: int,
 ) -> RecoveredSegment:
     size_bytes = file.size()
     scanned = _trusted_part(fs, found, file, base, size_bytes, scan_from) if base < scan_from else None
     scanned = scanned or ScannedSegment.empty(base)
+    log.scanned_bytes += size_bytes - scanned.position
     scan(
         file,
         size_bytes,

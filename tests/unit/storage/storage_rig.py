@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import msgspec
 
@@ -18,6 +19,7 @@ from simulation.harness.disk import SimulatedDisk
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Batch, Rec, build, split
 
+T = TypeVar("T")
 DATA_DIR = "/data"
 TP = TopicPartition("orders", 0)
 TOPIC_ID = TopicId(bytes(range(16)))
@@ -89,6 +91,12 @@ class Rig:
 
     async def checkpoint(self) -> None:
         await self.manager._rounds.round()
+
+    async def files(self, path: str = DATA_DIR) -> list[str]:
+        return await SimulatedWorkers(self.clock).run(self.disk.list_dir, path)
+
+    async def in_worker(self, function: Callable[..., T], *arguments: object) -> T:
+        return await SimulatedWorkers(self.clock).run(function, *arguments)
 
     def reconfigure(self, **changes: object) -> None:
         self.config = msgspec.structs.replace(self.config, **changes)

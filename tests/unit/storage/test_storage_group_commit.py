@@ -11,7 +11,7 @@ from penstock.storage.group_commit import LAG_S, SYNC_ALL_FROM_LOGS
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
 from simulation.harness.trace import EverythingSynced, Synced
-from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, writable
+from unit.storage.storage_rig import NOW_MS, TOPIC_ID, Rig, make_batch, writable
 
 
 async def settle() -> None:
@@ -167,7 +167,7 @@ def test_a_failed_sync_is_not_repeated_and_the_folder_takes_no_more_writes() -> 
         await settle()
         assert syncs(rig) == before
         await rig.close()
-        assert not rig.disk.exists(f"{DATA_DIR}/.kafka_cleanshutdown")
+        assert ".kafka_cleanshutdown" not in await rig.files()
 
     asyncio.run(run())
 

@@ -197,6 +197,7 @@ def test_a_clean_restart_reads_only_the_end_of_the_last_segment() -> None:
         log = await rig.open()
         assert log.log_end_offset == 1_000
         assert size_bytes > 40_000
+        assert rig.manager.scanned_bytes < 500
         active = log.segments[-1]
         assert active.index is not None and len(active.index) > 10
         await rig.die()
