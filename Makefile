@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint setup clean
+.PHONY: run test lint interop setup clean
 
 setup: $(VENV)/.ready
 
@@ -18,6 +18,10 @@ run: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	$(BIN)/pytest
+
+# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn).
+interop: $(VENV)/.ready
+	PENSTOCK_TEST_KAFKA_CLASSPATH="$$(tools/kafka_oracle classpath)" $(BIN)/pytest -m interop tests
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check src tests bench

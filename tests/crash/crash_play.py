@@ -1,7 +1,7 @@
 """Runs a scenario once on a simulated disk, then recovers from every disk that a power cut during it may have left.
 
 A scenario notes its promises as marks: ``Promise(batches, least)`` says that from now on the log holds a prefix of
-``batches`` with at least ``least`` of them. Between two promises either may be what is found: the change was under way.
+``batches`` with at least ``least`` of them. While a change is under way the promise has to allow for both of its ends.
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ async def check(disk: SimulatedDisk, state: CrashState, config: LogConfig) -> No
 
 async def check_log(rig: Rig, log: PartitionLog, state: CrashState) -> None:
     found = [batch.data for batch in await read_all(log)]
-    # The last promise, or the one before it while the change to the last was under way: what was promised stays.
-    promises = [mark for mark in state.marks if isinstance(mark, Promise)]
-    assert any(keeps(promise, found) for promise in promises[-1:]), f"found {len(found)} batches"
+    promise = [mark for mark in state.marks if isinstance(mark, Promise)][-1]
+    assert keeps(promise, found), f"found {len(found)} batches"
     assert log.flushed_end_offset == log.log_end_offset
     assert all(batch.crc_is_right for batch in split(b"".join(found)))
     await check_every_offset(log, found)
+    check_what_batches_tell(log, found)
     appended = await rig.append(log, make_batch(mark=999), epoch=100, flush=True)
     assert appended.base_offset == log.log_end_offset - 1
     await rig.checkpoint()
@@ -116,6 +116,16 @@ async def check_log(rig: Rig, log: PartitionLog, state: CrashState) -> None:
     assert reopened.log_end_offset == log.log_end_offset
     assert reopened.epochs.entries == log.epochs.entries
     await again.tasks.cancel_all()
+
+
+def check_what_batches_tell(log: PartitionLog, found: list[bytes]) -> None:
+    """Epochs and producers are those of the batches that are there, no more and no less."""
+    sequences: dict[int, int] = {}
+    for batch in split(b"".join(found)):
+        assert log.epochs.epoch_for(max(batch.base_offset, log.log_start_offset)) == batch.leader_epoch
+        if batch.producer_id >= 0:
+            sequences[batch.producer_id] = batch.base_sequence + batch.last_offset_delta
+    assert {state.producer_id: state.last_sequence for state in log.producers.states()} == sequences
 
 
 def keeps(promise: Promise, found: list[bytes]) -> bool:

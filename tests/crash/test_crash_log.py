@@ -9,6 +9,7 @@ import pytest
 
 from crash.crash_play import Player, Promise, play
 from penstock.model import StorageFailed, TopicId
+from penstock.storage import log_checkpoint
 from simulation.harness.trace import DirectorySynced, Op
 from unit.storage.storage_rig import CONFIG, TOPIC_ID, TP, Rig, make_batch, read_all
 
@@ -24,8 +25,12 @@ def test_appends_with_and_without_flush() -> None:
 def test_appends_of_producers_with_checkpoints_in_between() -> None:
     async def scenario(player: Player) -> None:
         for number in range(3):
-            await player.append(producer_id=7, base_sequence=number)
+            await player.append(producer_id=7, base_sequence=number, flush=number == 1)
+            await player.append(producer_id=8, base_sequence=number, flush=False)
+            if number:
+                log_checkpoint.take_snapshot(player.log)
             await player.rig.checkpoint()
+            await player.flush()
 
     play(scenario)
 

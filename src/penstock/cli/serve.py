@@ -24,6 +24,7 @@ from penstock.runtime.network import TcpNetwork
 from penstock.runtime.random import SystemRandom
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
+from penstock.storage.errors import DataFolderUnusable
 
 METADATA_FILE = "penstock-metadata.sqlite"
 
@@ -61,7 +62,7 @@ async def _serve(settings: BrokerSettings) -> int:
     process.on_stop_signals(lambda _: stop.set())
     try:
         await app.start()
-    except (BrokerError, OSError, StoreUnusable) as error:
+    except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 1
     _say_ready(app, settings)

@@ -9,7 +9,7 @@ A connection reads into ``get_buffer()``, says how much came with ``received(cou
 
 Most frames are whole inside one read, so all connections share one receive buffer, and a frame is a range in it: **a
 frame's bytes are valid only until the handler returns**. Only a frame that did not fit gets memory of its own, from a
-pool with a budget: a frame of up to ``EAGER_FRAME_BYTES`` at once, a larger one grows with what has really arrived,
+pool with a budget: a frame of up to ``EAGER_FRAME_BYTES`` at once while memory is ample, any other grows with what has really arrived,
 so that a peer that announces 100 MB and sends nothing costs nothing.
 """
 
@@ -85,6 +85,11 @@ class BufferPool:
         self._waiting.append(callback)
 
     @property
+    def is_ample(self) -> bool:
+        """Little is in use: a frame may get all its memory before it has arrived, which spares it copies."""
+        return self.in_use_bytes < self.budget_bytes // 4
+
+    @property
     def has_waiters(self) -> bool:
         return bool(self._waiting)
 
@@ -152,7 +157,8 @@ class FrameReader:
             return self._move(unread_bytes, self._first_capacity(unread_bytes), beyond_budget=True)
         if self._wanted_end() > self._end:
             return True
-        return self._move(unread_bytes, min(self._frame_end(), 2 * len(self._own)), beyond_budget=False)
+        grown = max(self._end + 1, min(self._frame_end(), 2 * len(self._own)))
+        return self._move(unread_bytes, grown, beyond_budget=False)
 
     def release(self) -> None:
         """Give memory of our own back; unread bytes are dropped."""
@@ -178,7 +184,8 @@ class FrameReader:
 
     def _first_capacity(self, unread_bytes: int) -> int:
         wanted = self._frame_end() - self._next
-        return max(unread_bytes, min(wanted, EAGER_FRAME_BYTES))
+        is_eager = wanted <= EAGER_FRAME_BYTES and self._pool.is_ample
+        return max(unread_bytes, wanted) if is_eager else unread_bytes
 
     def _move(self, unread_bytes: int, capacity: int, *, beyond_budget: bool) -> bool:
         # What one read brought (at most the shared buffer) is kept even beyond the budget, for it has arrived already.

@@ -18,6 +18,7 @@ returned. A failed sync is never repeated (Linux would answer "fine" with the da
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +27,8 @@ from penstock.ports import Clock, File, FileSystem, TimerHandle, Workers
 
 if TYPE_CHECKING:
     from penstock.storage.log import Flush, PartitionLog
+
+_log = logging.getLogger(__name__)
 
 FlushMode = Literal["ack", "interval", "os"]
 
@@ -183,7 +186,10 @@ class GroupCommit:
         for flush in flushes:
             log = flush.log
             hurried = self._syncing.pop(log)
-            log.end_flush(flush)
+            try:
+                log.end_flush(flush)
+            except Exception:  # whoever is told about it must not stop the commit of the others
+                _log.exception("telling that %s was flushed failed", log.tp)
             if log.flushed_end_offset < log.log_end_offset and not log.is_closed:
                 if hurried or log.flush_waiters:
                     self._ready[log] = None

@@ -14,6 +14,7 @@ nothing visible: the half-written tail is cut off before the next append.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
@@ -38,6 +39,7 @@ from penstock.storage.segments import Segments
 __all__ = ["Appended", "Flush", "LogPorts", "PartitionLog", "Read"]
 
 T = TypeVar("T")
+_log = logging.getLogger(__name__)
 _new = tuple.__new__  # skips the NamedTuple constructor's argument handling
 
 CHECKPOINT_BYTES = 64 * 1024 * 1024
@@ -195,6 +197,7 @@ class PartitionLog:
             active.file.write(batch)  # type: ignore[union-attr]
         except OSError as error:
             self.is_torn, self.accepts = True, False
+            self.ports.tasks.spawn(f"repair {self.tp}", self._repair())
             raise StorageFailed(message=f"writing to {self.tp} failed: {error}") from error
         size_bytes = header.batch_length + 12
         active.appended(size_bytes, last_offset, header.max_timestamp, self.config.index_interval_bytes)
@@ -211,6 +214,18 @@ class PartitionLog:
             self.ports.on_changed(self)
         elif grown >= CHECKPOINT_BYTES - size_bytes:
             self.ports.on_checkpoint_due()
+
+    async def _repair(self) -> None:
+        """Cut off what a failed write left: the space may be somebody's. If it fails, the next append tries again."""
+
+        async def work() -> None:
+            if self.is_torn:
+                await log_changes.repair(self)
+
+        try:
+            await self.change("repair", work)
+        except StorageFailed as error:
+            _log.warning("the half-written end of %s could not be cut off yet: %s", self.tp, error)
 
     async def make_room(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> None:
         """Do what ``can_append`` waits for: the first files, a new segment, a repair. Raises ``StorageFailed``."""

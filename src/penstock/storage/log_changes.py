@@ -6,7 +6,8 @@ changes what the loop sees afterwards. What a crash in the middle leaves is said
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.model import invariant
 from penstock.ports import File
@@ -22,6 +23,8 @@ from penstock.storage.time_index import TimeIndex
 
 if TYPE_CHECKING:
     from penstock.storage.log import PartitionLog
+
+T = TypeVar("T")
 
 
 async def create(log: PartitionLog, now_ms: int) -> None:
@@ -102,13 +105,22 @@ async def _cut_off(log: PartitionLog, keep: Segment, size_bytes: int, end_offset
     await log.ports.lower_recovery_point(log, end_offset)
     gone = [segment for segment in log.segments if segment.base_offset > keep.base_offset]
     cut = _Cut(log, keep, size_bytes, end_offset, gone)
-    file, scanned, moved = await log.ports.workers.run(cut.files)
+    file, scanned, moved = await _all_or_offline(log, cut.files)
     log.ports.remove_later(moved, log.config.file_delete_delay_ms)
     old_file, keep.file = keep.file, file
     if old_file is not None and keep.pins == 1:  # ours; a cold read may still be using the old one
         old_file.close()
     _cut_memory(log, keep, scanned, end_offset, gone)
     log.producers = await log.ports.workers.run(cut.producers)
+
+
+async def _all_or_offline(log: PartitionLog, files: Callable[[], T]) -> T:
+    """Half a cut leaves files that memory does not describe: then the log takes no more writes until the next start."""
+    try:
+        return await log.ports.workers.run(files)
+    except OSError as error:
+        log.fail(error)
+        raise
 
 
 class _Cut:
@@ -194,7 +206,7 @@ async def restart(log: PartitionLog, offset: int) -> None:
             segment_files.remove_snapshots(fs, path)
             return segment_files.create_segment(fs, path, offset), moved
 
-        file, moved = await log.ports.workers.run(files)
+        file, moved = await _all_or_offline(log, files)
         log.ports.remove_later(moved, log.config.file_delete_delay_ms)
         gone = list(log.segments)
         log.segments.remove(gone)

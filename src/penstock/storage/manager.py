@@ -19,7 +19,7 @@ from typing import Any, get_args
 
 from penstock.config.broker import StorageSettings
 from penstock.config.log import LogConfig
-from penstock.model import StorageFailed, TopicId, TopicPartition, invariant
+from penstock.model import TopicId, TopicPartition, invariant
 from penstock.ports import Clock, File, FileSystem, Random, Tasks, TimerHandle, Workers
 from penstock.storage import data_folder
 from penstock.storage import folder as names
@@ -309,8 +309,8 @@ class LogManager:
         for log in list(self._logs.values()):
             try:
                 count += await log.delete_old_segments(self._clock.now_ms())
-            except StorageFailed as error:
-                _log.warning("retention of %s is postponed: %s", log.tp, error)
+            except Exception as error:  # one log's trouble must not keep the others from being tidied
+                _log.warning("retention of %s is postponed: %r", log.tp, error)
         return count
 
     async def _expire_producers(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import pytest
 
 from penstock.broker.dispatch import HANDLERS, advertised_versions, handler_module
@@ -25,3 +28,9 @@ def test_each_handler_file_tells_its_story(key: int) -> None:
     module = handler_module(key)
     assert module.__doc__ is not None
     assert module.__doc__.startswith(f"{APIS[key].name}: v")
+
+
+def test_the_protocol_page_is_up_to_date() -> None:
+    root = Path(__file__).resolve().parents[3]
+    tool = runpy.run_path(str(root / "tools" / "protocol_page.py"))
+    assert (root / "docs" / "protocol.md").read_text() == tool["page"](), "run tools/protocol_page.py"

@@ -22,7 +22,9 @@ VERSIONS = range(3, 14)
 TOPIC_ID = bytes(range(16))
 
 
-def request_bytes(version: int, topics: list[tuple[str, list[tuple[int, bytes | None]]]], **fields: object) -> bytearray:
+def request_bytes(
+    version: int, topics: list[tuple[str, list[tuple[int, bytes | None]]]], **fields: object
+) -> bytearray:
     message = ProduceRequest(
         acks=-1,
         timeout_ms=30_000,

@@ -183,3 +183,23 @@ def test_a_failed_sync_of_a_new_segment_is_fatal_too() -> None:
         assert len(rig.fatal) == 1
 
     asyncio.run(run())
+
+
+def test_a_callback_that_fails_does_not_stop_the_commit_of_others() -> None:
+    async def run() -> None:
+        rig = Rig(known={TopicPartition("t", number): TOPIC_ID for number in range(10)})
+        await rig.open()
+        logs = rig.manager.all()
+
+        def fail(_: int) -> None:
+            raise RuntimeError("a waiter's bug")
+
+        logs[0].on_flushed = fail
+        for _ in range(2):
+            for log in logs:
+                await rig.append(log, make_batch())
+            rig.clock.advance(LAG_S)
+            await settle()
+        assert [log.flushed_end_offset for log in logs] == [2] * 10
+
+    asyncio.run(run())

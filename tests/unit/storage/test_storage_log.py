@@ -8,7 +8,9 @@ import pytest
 
 from penstock.model import OffsetOutOfRange, StorageFailed
 from penstock.storage.log import PartitionLog
+from penstock.storage.log_reads import FINISHED_SEGMENTS_LOADED_MAX
 from simulation.harness.disk import SimulatedDisk
+from simulation.harness.trace import Op, Renamed
 from support.batches import split
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all, writable
 
@@ -321,5 +323,83 @@ def test_waiting_for_room_is_shared_and_survives_a_caller_that_gives_up() -> Non
         await asyncio.gather(*waiting[1:])
         assert log.segments.base_offsets == [0]
         assert log.can_append(100, NOW_MS, NOW_MS)
+
+    asyncio.run(run())
+
+
+def test_connections_that_wait_for_the_same_roll_do_not_roll_again() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        while log.can_append(100, NOW_MS, NOW_MS) or log.active is None:
+            await rig.append(log, make_batch())
+        before = len(log.segments)
+
+        async def produce(number: int) -> None:
+            await rig.append(log, make_batch(mark=number))
+
+        await asyncio.gather(*(produce(number) for number in range(4)))
+        assert len(log.segments) == before + 1
+
+    asyncio.run(run())
+
+
+def test_a_full_disk_at_the_first_append_is_an_error_that_goes_away_with_space() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        rig.disk.faults.space_bytes = 10
+        for _ in range(2):
+            with pytest.raises(StorageFailed):
+                await log.make_room(100, NOW_MS, NOW_MS)
+        rig.disk.faults.heal()
+        assert (await rig.append(log, make_batch(), flush=True)).base_offset == 0
+        await rig.die()
+        assert (await rig.open()).log_end_offset == 1
+
+    asyncio.run(run())
+
+
+def test_only_a_few_finished_segments_stay_open() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        for number in range(40):
+            await rig.append(log, make_batch(mark=number), flush=True)
+            await log.roll()
+        await rig.checkpoint()
+        assert len(log.segments) > 30
+        assert [batch.base_offset for batch in await read_all(log)] == list(range(40))
+        assert sum(segment.file is not None for segment in log.segments) <= FINISHED_SEGMENTS_LOADED_MAX + 1
+        assert [batch.base_offset for batch in await read_all(log)] == list(range(40))
+
+    asyncio.run(run())
+
+
+def test_a_truncation_that_fails_half_way_takes_the_log_offline_until_the_next_start() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await fill(rig, log, 30)
+        await log.flush()
+
+        def fail_the_second_rename(operation: Op, seen: list[Op] = []) -> None:  # noqa: B006
+            if isinstance(operation, Renamed) and ".log" in operation.name:
+                seen.append(operation)
+                if len(seen) == 2:
+                    raise OSError("the device is gone")
+
+        rig.disk.before_operation = fail_the_second_rename
+        with pytest.raises(StorageFailed):
+            await log.truncate_to(3)
+        rig.disk.before_operation = None
+        assert not log.can_append(10, NOW_MS, NOW_MS)
+        with pytest.raises(StorageFailed):
+            await log.make_room(10, NOW_MS, NOW_MS)
+        await rig.die()
+        log = await rig.open()
+        batches = await read_all(log)
+        assert len(batches) >= 1
+        assert [batch.base_offset for batch in batches] == list(range(0, log.log_end_offset, 2))
 
     asyncio.run(run())

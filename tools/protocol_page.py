@@ -1,0 +1,46 @@
+"""Writes docs/protocol.md: which APIs of Kafka 4.3 are served, at which versions, and what is not. A test compares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from penstock.broker.dispatch import HANDLERS, handler_module
+from penstock.protocol.apis import APIS
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
+
+NOTES = {
+    0: "0-2 are advertised, as Kafka does for old librdkafkas, and refused by closing the connection; transactional batches are refused",
+    1: "fetch sessions included; fetches of followers are refused",
+    10: "COORDINATOR_NOT_AVAILABLE for every key until groups and transactions exist",
+    17: "ILLEGAL_SASL_STATE: no listener speaks SASL yet",
+    22: "idempotent producers; NOT_COORDINATOR for transactional ids",
+}
+
+
+def page() -> str:
+    lines = [
+        "# The protocol, API by API",
+        "",
+        "<!-- Made by tools/protocol_page.py: change the handlers, not this page. -->",
+        "",
+        "What a client finds in the answer to ApiVersions. The codec knows every client-facing message of Kafka 4.3 in all its",
+        "versions; an API without a handler is not advertised, and a request for it closes the connection, as Kafka does with keys",
+        "that it does not know.",
+        "",
+        "| key | API | Kafka 4.3 | served | notes |",
+        "| --: | --- | --- | --- | --- |",
+    ]
+    for key, api in sorted(APIS.items()):
+        served = _range(handler_module(key).API.versions) if key in HANDLERS else ""
+        note = NOTES.get(key, "" if served else "not yet")
+        lines.append(f"| {key} | {api.name} | {_range(api.advertised)} | {served} | {note} |")
+    return "\n".join(lines) + "\n"
+
+
+def _range(versions: range) -> str:
+    return f"{versions[0]}-{versions[-1]}" if len(versions) > 1 else str(versions[0])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page())
