@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.
 WRITE_BUFFER_BYTES_MAX = 262_144
 _read_key_version_correlation = Struct(">ii").unpack_from
+# Smaller answers are joined into one buffer, larger ones handed over as they are.
+JOINED_BYTES_MAX = 65_536
 # Responses collected while one chunk is served are handed over in one write, at the latest at this size.
 COLLECTED_BYTES_MAX = 1_048_576
 
@@ -198,7 +200,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def has_partial_frame(self) -> bool:
-        return self._reader.has_partial_frame
+        return self._reader.has_own
 
     # --- inside
 
@@ -206,9 +208,10 @@ class Connection(asyncio.BufferedProtocol):
         reader, server = self._reader, self.server
         hot_handlers = server.hot_handlers
         inflight_max = server.inflight_max
+        slots = self._slots
         self._serving = True
         try:
-            while not self._held and not self._write_paused and len(self._slots) < inflight_max and reader.next_frame():
+            while not self._held and not self._write_paused and len(slots) < inflight_max and reader.next_frame():
                 start, end = reader.start, reader.end
                 if end - start < 8:
                     raise MalformedMessage("a request is shorter than its header")
@@ -221,24 +224,25 @@ class Connection(asyncio.BufferedProtocol):
                 if self._collected_bytes > COLLECTED_BYTES_MAX:
                     self._flush()
         except InvalidFrameSize as refused:
-            self.server.refuse_frame(self, refused)
+            server.refuse_frame(self, refused)
         except ProtocolError as malformed:
-            self.server.refuse_request(self, malformed)
+            server.refuse_request(self, malformed)
         except Exception:
-            self.server.report_bug(self)
-        finally:
-            self._serving = False
+            server.report_bug(self)
+        self._serving = False
         if self.closed:
             return
         if self._collected:
             self._flush()
-        self._starved = not reader.keep()
-        if self._starved:
-            self.server.frame_pool.when_free(self._memory_is_free)
-        if (
-            self._held or self._write_paused or self._starved or len(self._slots) >= inflight_max
-        ) is not self._reading_paused:
+        if reader.has_unread or reader.has_own:
+            self._starved = not reader.keep()
+            if self._starved:
+                server.frame_pool.when_free(self._memory_is_free)
+        if self._must_pause() is not self._reading_paused:
             self._pause_or_resume_reading()
+
+    def _must_pause(self) -> bool:
+        return self._held > 0 or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
 
     def _resume(self) -> None:
         if not self.closed and not self._serving and not self._starved:
@@ -250,12 +254,9 @@ class Connection(asyncio.BufferedProtocol):
             self.server.call_soon(self._resume)
 
     def _pause_or_resume_reading(self) -> None:
-        must_pause = bool(
-            self._held or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
-        )
-        if must_pause is not self._reading_paused and not self._transport.is_closing():
-            self._reading_paused = must_pause
-            if must_pause:
+        if not self._transport.is_closing():
+            self._reading_paused = not self._reading_paused
+            if self._reading_paused:
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
@@ -266,15 +267,17 @@ class Connection(asyncio.BufferedProtocol):
             self._collected_bytes += len(part)
 
     def _flush(self) -> None:
-        if not self._collected:
+        collected = self._collected
+        if not collected:
             return
-        collected, self._collected = self._collected, []
         size_bytes, self._collected_bytes = self._collected_bytes, 0
         if self._transport.is_closing():
-            return
-        if len(collected) == 1:
-            self._transport.write(collected[0])
-        elif size_bytes < 65_536:
-            self._transport.write(b"".join(collected))
+            collected.clear()
+        elif len(collected) == 1:
+            self._transport.write(collected.pop())
         else:
-            self._transport.writelines(collected)
+            self._collected = []
+            if size_bytes < JOINED_BYTES_MAX:
+                self._transport.write(b"".join(collected))
+            else:
+                self._transport.writelines(collected)

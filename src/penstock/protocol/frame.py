@@ -110,8 +110,13 @@ class FrameReader:
         self._next = self._end = self.start = self.end = 0
 
     @property
-    def has_partial_frame(self) -> bool:
+    def has_own(self) -> bool:
+        """It holds memory of its own: for a frame in progress, or for frames that wait to be taken."""
         return self._own is not None
+
+    @property
+    def has_unread(self) -> bool:
+        return self._next != self._end
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes are to be read into; never empty after a successful ``keep``."""

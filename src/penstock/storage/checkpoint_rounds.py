@@ -89,15 +89,17 @@ class CheckpointRounds:
             logs, self._changed = list(self._changed), {}
             busy = [log for log in logs if log.is_being_cut]
             self._changed.update(dict.fromkeys(busy))
-            points = [log_checkpoint.begin(log) for log in logs if not log.is_being_cut and not log.is_closed]
-            await self._complete(points)
+            fit = [log for log in logs if not (log.is_being_cut or log.is_closed or log.failure is not None)]
+            if fit and self._commits.failed is None:
+                await self._complete([log_checkpoint.begin(log) for log in fit])
 
     async def close(self) -> bool:
         """The last round, of every log that was touched. False: not everything could be written."""
         async with self._lock:
-            points = [log_checkpoint.begin(log, closing=True) for log in self.touched if log.failure is None]
+            damaged = [log for log in self.touched if log.is_interrupted or log.failure is not None]
+            points = [log_checkpoint.begin(log, closing=True) for log in self.touched if log not in damaged]
             self._high_watermarks_due = 0.0
-            return await self._complete(points) and not any(log.is_interrupted for log in self.touched)
+            return await self._complete(points) and not damaged
 
     async def lower_recovery_point(self, log: PartitionLog, offset: int) -> None:
         """Before a log is cut: durable when it returns."""

@@ -99,6 +99,8 @@ class GroupCommit:
             return
         if self.failed is not None:
             raise StorageFailed(message=f"the data folder failed: {self.failed}")
+        if log.is_closed:
+            raise StorageFailed(message=f"{log.tp} is closed")
         reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         log.flush_waiters.append((log.log_end_offset, reached))
         self.hurry(log)

@@ -22,7 +22,15 @@ from typing import NamedTuple, TypeVar
 from penstock.config.log import LogConfig
 from penstock.model import StorageFailed, TopicId, TopicPartition, invariant
 from penstock.ports import Clock, File, FileSystem, Random, Tasks, Workers
-from penstock.protocol.records.header import APPEND_TIME_BIT, CONTROL_BIT, BatchHeader, read_header, stamp
+from penstock.protocol.records.header import (
+    APPEND_TIME_BIT,
+    CONTROL_BIT,
+    LEADER_EPOCH_POSITION,
+    BatchHeader,
+    read_header,
+    stamp_epoch,
+    stamp_offset,
+)
 from penstock.storage import log_changes
 from penstock.storage.deep_admission import needs_deep_look
 from penstock.storage.epochs import LeaderEpochs
@@ -165,9 +173,7 @@ class PartitionLog:
         """Give the admitted ``batch`` the next offsets (in place) and write it. ``StorageFailed``: nothing was
         appended."""
         base_offset = self.log_end_offset
-        last_offset = base_offset + header.last_offset_delta
-        stamp(batch, 0, base_offset, leader_epoch)
-        self._write(batch, header, base_offset, last_offset, leader_epoch)
+        last_offset = self._write(batch, header, base_offset, leader_epoch)
         if header.producer_id < 0:
             self.producers.end_offset = last_offset + 1
         elif header.attributes & CONTROL_BIT:
@@ -181,18 +187,20 @@ class PartitionLog:
         """Write a leader's batch as it is: its offsets and epoch are given. Offsets may leave out some, never go
         back."""
         invariant(header.base_offset >= self.log_end_offset, "a copied batch goes back", self, header.base_offset)
-        self._write(batch, header, header.base_offset, header.last_offset, header.leader_epoch)
+        self._write(batch, header, header.base_offset, header.leader_epoch)
         self.producers.replay(batch, header, now_ms)
 
-    def _write(
-        self, batch: memoryview, header: BatchHeader, base_offset: int, last_offset: int, leader_epoch: int
-    ) -> None:
+    def _write(self, batch: memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> int:
+        """Stamp the batch, write it and note it everywhere; returns its last offset."""
         active = self.active
+        last_offset = base_offset + header.last_offset_delta
         if active is None or not self.accepts:
             raise StorageFailed(message=f"{self.tp} takes no appends now: {self.failure or 'its files are changing'}")
         if last_offset - active.base_offset > RELATIVE_OFFSET_MAX:
             self.roll_is_due = True
             raise StorageFailed(message=f"{self.tp} needs a new segment for offset {last_offset}")
+        stamp_offset(batch, 0, base_offset)
+        stamp_epoch(batch, LEADER_EPOCH_POSITION, leader_epoch)
         try:
             active.file.write(batch)  # type: ignore[union-attr]
         except OSError as error:
@@ -214,6 +222,7 @@ class PartitionLog:
             self.ports.on_changed(self)
         elif grown >= CHECKPOINT_BYTES - size_bytes:
             self.ports.on_checkpoint_due()
+        return last_offset
 
     async def _repair(self) -> None:
         """Cut off what a failed write left: the space may be somebody's. If it fails, the next append tries again."""

@@ -48,14 +48,36 @@ def find_batch(segment: Segment, offset: int) -> Generator[Wanted, Buffer, Found
         chunk = yield segment, position, max(SPAN_BYTES, min(WALK_BYTES, segment.size_bytes - position))
         at = 0
         while len(chunk) - at >= SPAN_BYTES:
-            base_offset, last_offset, size_bytes = read_span(chunk, at)
+            base_offset, last_offset, size_bytes = span_in(segment, chunk, at)
             if last_offset >= offset:
-                return Found(position + at, base_offset, last_offset, size_bytes)
+                found = Found(position + at, base_offset, last_offset, size_bytes)
+                if base_offset > offset:
+                    yield from _check_gap(segment, found)
+                return found
             at += size_bytes
         if at == 0:
             raise CorruptBatch(f"{segment} ends inside a batch header at {position}")
         position += at
     return None
+
+
+def span_in(segment: Segment, data: Buffer, at: int) -> tuple[int, int, int]:
+    """(base offset, last offset, size in bytes) of the batch at ``at``; ``CorruptBatch`` if this segment can't hold
+    it."""
+    span = read_span(data, at)
+    if span[0] < segment.base_offset or span[1] >= segment.end_offset:
+        raise CorruptBatch(f"{segment} can't hold a batch with the offsets {span[0]} to {span[1]}")
+    return span
+
+
+def _check_gap(segment: Segment, found: Found) -> Generator[Wanted, Buffer, None]:
+    """Compaction leaves gaps between batches; so does a base offset that rotted, which no CRC covers. The next batch
+    tells."""
+    following = found.position + found.size_bytes
+    if following + SPAN_BYTES <= segment.size_bytes:
+        head = yield segment, following, SPAN_BYTES
+        if span_in(segment, head, 0)[0] <= found.last_offset:
+            raise CorruptBatch(f"{segment} has a batch out of order at {found.position}")
 
 
 def read_batches(
@@ -85,7 +107,7 @@ def read_batches(
     if not at_least_one_batch:
         return Read(b"", from_offset)
     data = yield segment, position, SPAN_BYTES
-    _, last_offset, size_bytes = read_span(data, 0)
+    _, last_offset, size_bytes = span_in(segment, data, 0)
     if last_offset >= end_offset:
         return Read(b"", from_offset)
     if position + size_bytes > segment.size_bytes:
@@ -96,7 +118,7 @@ def read_batches(
 
 def check_first(segment: Segment, position: int, data: Buffer, from_offset: int) -> None:
     """``data`` begins with the batch that holds ``from_offset``, or ``CorruptBatch``."""
-    _, last_offset, size_bytes = read_span(data, 0)
+    _, last_offset, size_bytes = span_in(segment, data, 0)
     if last_offset < from_offset or size_bytes > len(data):
         raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
 
@@ -106,7 +128,7 @@ def _cut(segment: Segment, data: Buffer, position: int, from_offset: int, end_of
     known to be wholly below both limits, so that a megabyte of tiny batches costs no more than a few headers."""
     assert segment.index is not None
     size = len(data)
-    _, last_offset, first_bytes = read_span(data, 0)
+    _, last_offset, first_bytes = span_in(segment, data, 0)
     if last_offset < from_offset:
         raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
     if last_offset >= end_offset or first_bytes > size:
@@ -115,7 +137,7 @@ def _cut(segment: Segment, data: Buffer, position: int, from_offset: int, end_of
     at = max(0, min(index.whole_batch_before(position + size), index.floor_position(end_offset - 1)) - position)
     next_offset = from_offset
     while size - at >= SPAN_BYTES:
-        _, last_offset, batch_bytes = read_span(data, at)
+        _, last_offset, batch_bytes = span_in(segment, data, at)
         if last_offset >= end_offset or at + batch_bytes > size:
             break
         next_offset = last_offset + 1

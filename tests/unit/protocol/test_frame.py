@@ -49,7 +49,7 @@ def test_the_same_frames_come_out_however_the_stream_is_chopped(
 ) -> None:
     reader = reader_with(shared_bytes)
     assert feed(reader, framed(*bodies), chunk_bytes) == bodies
-    assert not reader.has_partial_frame
+    assert not reader.has_own
 
 
 def test_memory_of_its_own_goes_back_when_the_frame_is_done() -> None:
@@ -79,14 +79,14 @@ def test_a_frame_put_back_comes_again_even_from_kept_memory() -> None:
     assert reader.next_frame()
     reader.unread_frame()
     assert reader.keep()
-    assert reader.has_partial_frame
+    assert reader.has_own
     assert reader.next_frame()
     assert bytes(reader.view[reader.start : reader.end]) == b"first"
     assert reader.next_frame()
     assert bytes(reader.view[reader.start : reader.end]) == b"second"
     assert not reader.next_frame()
     assert reader.keep()
-    assert not reader.has_partial_frame
+    assert not reader.has_own
 
 
 def test_a_huge_announced_frame_costs_only_what_has_arrived() -> None:

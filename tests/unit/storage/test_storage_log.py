@@ -396,7 +396,9 @@ def test_a_truncation_that_fails_half_way_takes_the_log_offline_until_the_next_s
         assert not log.can_append(10, NOW_MS, NOW_MS)
         with pytest.raises(StorageFailed):
             await log.make_room(10, NOW_MS, NOW_MS)
-        await rig.die()
+        await rig.checkpoint()
+        await rig.close()
+        assert ".kafka_cleanshutdown" not in await rig.files()
         log = await rig.open()
         batches = await read_all(log)
         assert len(batches) >= 1

@@ -183,6 +183,32 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_after_the_delay() -> None:
     asyncio.run(run())
 
 
+def test_a_deletion_in_the_middle_of_a_checkpoint_round_does_not_hold_up_the_others() -> None:
+    async def run() -> None:
+        other = TopicPartition("other", 0)
+        rig = Rig(known={TP: TOPIC_ID, other: TOPIC_ID})
+        await rig.open()
+        for log in rig.manager.all():
+            await rig.append(log, make_batch())
+        checkpoint = asyncio.ensure_future(rig.checkpoint())
+        await asyncio.sleep(0)
+        await rig.manager.delete(TP)
+        await checkpoint
+        await rig.checkpoint()
+        left = rig.manager.get(other)
+        assert left is not None and left.recovery_point == 1
+        with pytest.raises(StorageFailed):
+            await log_of_deleted(rig)
+
+    async def log_of_deleted(rig: Rig) -> None:
+        log = rig.manager.create(TP, TOPIC_ID, CONFIG)
+        await rig.append(log, make_batch())
+        await rig.manager.delete(TP)
+        await log.flush()
+
+    asyncio.run(run())
+
+
 def test_deleting_a_log_without_files_or_twice_does_nothing() -> None:
     async def run() -> None:
         rig = Rig()

@@ -20,6 +20,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")
 HEADER_BYTES = 61
 LOG_OVERHEAD_BYTES = 12
 """Base offset and batch length: what ``batch_length`` does not count."""
+LEADER_EPOCH_POSITION = 12
 MAGIC_POSITION = 16
 CRC_POSITION = 17
 ATTRIBUTES_POSITION = 21
@@ -99,8 +100,9 @@ class BatchHeader(NamedTuple):
 
 _unpack = HEADER.unpack_from
 _new = tuple.__new__
-_stamp_offset = struct.Struct(">q").pack_into
-_stamp_epoch = struct.Struct(">i").pack_into
+# The two halves of ``stamp``, for the log, which stamps every batch that it appends.
+stamp_offset = struct.Struct(">q").pack_into
+stamp_epoch = struct.Struct(">i").pack_into
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
@@ -111,8 +113,8 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 def stamp(batch: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
     """Write the offset and the leader epoch that the log gives to the batch at ``position``; its CRC stays right."""
-    _stamp_offset(batch, position, base_offset)
-    _stamp_epoch(batch, position + LOG_OVERHEAD_BYTES, leader_epoch)
+    stamp_offset(batch, position, base_offset)
+    stamp_epoch(batch, position + LEADER_EPOCH_POSITION, leader_epoch)
 
 
 def crc_of(batch: Buffer) -> int:
