@@ -22,7 +22,7 @@ from penstock.broker.context import ANONYMOUS, ListenerInfo, Principal
 from penstock.broker.slots import Slot
 from penstock.ports import Buffer
 from penstock.protocol.errors import MalformedMessage, ProtocolError
-from penstock.protocol.frame import FrameReader, InvalidFrameSize
+from penstock.protocol.frame import SIZE_BYTES, FrameReader, InvalidFrameSize
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.produce_held import Prepared
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 # Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.
 WRITE_BUFFER_BYTES_MAX = 262_144
 _read_key_version_correlation = Struct(">ii").unpack_from
+_read_start = Struct(">iii").unpack_from  # size, key and version, correlation id
+_START_BYTES = 12
 # Smaller answers are joined into one buffer, larger ones handed over as they are.
 JOINED_BYTES_MAX = 65_536
 # Responses collected while one chunk is served are handed over in one write, at the latest at this size.
@@ -106,8 +108,28 @@ class Connection(asyncio.BufferedProtocol):
         return self._reader.get_buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._reader.received(nbytes)
-        self.active_tick = self.server.tick
+        server = self.server
+        self.active_tick = server.tick
+        reader = self._reader
+        if nbytes > _START_BYTES and not (reader.has_own or self._held or self._slots or self._write_paused):
+            # By far the most common chunk is one whole request of a hot API: a straight line for it.
+            size_bytes, key_version, correlation_id = _read_start(reader.buffer)
+            hot = server.hot_handlers.get(key_version)
+            if hot is not None and size_bytes + SIZE_BYTES == nbytes <= server.frame_bytes_max:
+                reader.received_one_frame(nbytes)
+                try:
+                    answer = hot(
+                        self, reader.buffer, reader.view, SIZE_BYTES, nbytes, key_version & 0xFFFF, correlation_id
+                    )
+                except Exception as error:
+                    self._refuse(error)
+                else:
+                    if answer is not None:
+                        self._transport.write(answer)
+                        return
+                self._served()
+                return
+        reader.received(nbytes)
         self._serve()
 
     def eof_received(self) -> bool:
@@ -134,16 +156,6 @@ class Connection(asyncio.BufferedProtocol):
             self._slots.append(slot)
         else:
             self._collect(parts)
-
-    def respond_one(self, data: bytes) -> None:
-        """``respond`` with a single buffer, which is the common case."""
-        if self._slots:
-            slot = Slot(self)
-            slot.parts = (data,)
-            self._slots.append(slot)
-        else:
-            self._collected.append(data)
-            self._collected_bytes += len(data)
 
     def park(self) -> Slot:
         """Answer the current request later; the next one may be served meanwhile."""
@@ -217,27 +229,38 @@ class Connection(asyncio.BufferedProtocol):
                     raise MalformedMessage("a request is shorter than its header")
                 key_version, correlation_id = _read_key_version_correlation(reader.buffer, start)
                 hot = hot_handlers.get(key_version)
-                if hot is not None:
-                    hot(self, reader.buffer, reader.view, start, end, key_version & 0xFFFF, correlation_id)
-                else:
+                if hot is None:
                     server.dispatcher.serve(self, reader.buffer, start, end)
+                else:
+                    answer = hot(self, reader.buffer, reader.view, start, end, key_version & 0xFFFF, correlation_id)
+                    if answer is not None:
+                        self.respond(answer)
                 if self._collected_bytes > COLLECTED_BYTES_MAX:
                     self._flush()
-        except InvalidFrameSize as refused:
-            server.refuse_frame(self, refused)
-        except ProtocolError as malformed:
-            server.refuse_request(self, malformed)
-        except Exception:
-            server.report_bug(self)
+        except Exception as error:
+            self._refuse(error)
         self._serving = False
+        self._served()
+
+    def _refuse(self, error: Exception) -> None:
+        if isinstance(error, InvalidFrameSize):
+            self.server.refuse_frame(self, error)
+        elif isinstance(error, ProtocolError):
+            self.server.refuse_request(self, error)
+        else:
+            self.server.report_bug(self)
+
+    def _served(self) -> None:
+        """Everything that came has been served, or must wait: send what there is, and read on or pause."""
         if self.closed:
             return
         if self._collected:
             self._flush()
+        reader = self._reader
         if reader.has_unread or reader.has_own:
             self._starved = not reader.keep()
             if self._starved:
-                server.frame_pool.when_free(self._memory_is_free)
+                self.server.frame_pool.when_free(self._memory_is_free)
         if self._must_pause() is not self._reading_paused:
             self._pause_or_resume_reading()
 

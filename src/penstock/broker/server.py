@@ -22,8 +22,9 @@ SWEEP_SECONDS = 5.0
 # While connections wait for receive memory, one that has held an unfinished frame for this many sweeps is closed.
 UNFINISHED_SWEEPS_MAX = 4
 
-HotHandler = Callable[[Connection, bytearray, memoryview, int, int, int, int], None]
-"""(connection, buffer, view, start, end, version, correlation id): serves a frame at once, without a task."""
+HotHandler = Callable[[Connection, bytearray, memoryview, int, int, int, int], bytes | None]
+"""(connection, buffer, view, start, end, version, correlation id): serves a frame at once, without a task. Returns the
+answer, or None: there is none, or it was or will be given through the connection."""
 
 
 class Dispatcher(Protocol):

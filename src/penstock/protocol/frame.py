@@ -97,22 +97,30 @@ class BufferPool:
 class FrameReader:
     """The receiving side of one connection."""
 
-    __slots__ = ("_end", "_frame_bytes_max", "_next", "_own", "_pool", "_shared", "buffer", "end", "start", "view")
+    __slots__ = (
+        "_end",
+        "_frame_bytes_max",
+        "_next",
+        "_own",
+        "_pool",
+        "_shared",
+        "buffer",
+        "end",
+        "has_own",  # it holds memory of its own: for a frame in progress, or for frames that wait to be taken
+        "start",
+        "view",
+    )
 
     def __init__(self, shared: ReceiveBuffer, pool: BufferPool, frame_bytes_max: int) -> None:
         self._shared = shared
         self._pool = pool
         self._frame_bytes_max = frame_bytes_max
         self._own: bytearray | None = None
+        self.has_own = False
         # Unread bytes are buffer[_next:_end]; the current frame's body is buffer[start:end].
         self.buffer = shared.buffer
         self.view = shared.view
         self._next = self._end = self.start = self.end = 0
-
-    @property
-    def has_own(self) -> bool:
-        """It holds memory of its own: for a frame in progress, or for frames that wait to be taken."""
-        return self._own is not None
 
     @property
     def has_unread(self) -> bool:
@@ -129,6 +137,11 @@ class FrameReader:
             self._next, self._end = 0, count
         else:
             self._end += count
+
+    def received_one_frame(self, count: int) -> None:
+        """The shared buffer holds one whole frame and nothing else: the same as ``received`` and ``next_frame``."""
+        self.start = SIZE_BYTES
+        self.end = self._next = self._end = count
 
     def next_frame(self) -> bool:
         """Step to the next whole frame. Raises ``InvalidFrameSize``."""
@@ -169,6 +182,7 @@ class FrameReader:
         """Give memory of our own back; unread bytes are dropped."""
         if self._own is not None:
             own, self._own = self._own, None
+            self.has_own = False
             self.buffer, self.view = self._shared.buffer, self._shared.view
             self._pool.give_back(own)
         self._next = self._end = 0
@@ -199,6 +213,7 @@ class FrameReader:
             return False
         own[:unread_bytes] = self.view[self._next : self._end]
         previous, self._own = self._own, own
+        self.has_own = True
         self.buffer, self.view = own, memoryview(own)
         self._next, self._end = 0, unread_bytes
         if previous is not None:

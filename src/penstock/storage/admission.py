@@ -59,7 +59,7 @@ def admit(
     """
     if len(batch) < HEADER_BYTES:
         raise _cut_off(batch)
-    header = read_header(batch)
+    header = read_header(batch, 0)
     offset, length, _, magic, crc, attributes, last_delta, base_ms, max_ms, producer_id, _, sequence, count = header
     size = LOG_OVERHEAD_BYTES + length
     codec = attributes & CODEC_MASK

@@ -43,6 +43,7 @@ API = Api(key=0, versions=range(3, 14), name="Produce")
 
 ALL = -1
 ZSTD_SINCE = 7
+LONG_WAY = b""  # no answer is empty
 
 Entry = tuple[int, memoryview]
 """A partition's index and its records field, which points into the receive buffer."""
@@ -75,7 +76,7 @@ class ProduceHandler:
         end: int,
         version: int,
         correlation_id: int,
-    ) -> None:
+    ) -> bytes | None:
         prefix = connection.produce_prefix
         if (
             prefix is None
@@ -84,27 +85,28 @@ class ProduceHandler:
             or not buffer.startswith(prefix.raw, start + BODY, end)
         ):
             prefix = connection.produce_prefix = parse_prefix(buffer, start, end, version)
-            if prefix is not None:
-                self._resolve(connection, prefix)
-        if prefix is not None:
-            one = parse_one_partition(prefix, buffer, view, start, end)
-            if one is not None and self._append_one_quickly(connection, prefix, correlation_id, *one):
-                return
-            entries = parse_partitions(prefix, buffer, view, start, end)
-            if entries is not None:
-                request = _OneTopic(version, correlation_id, prefix)
-                self._append(connection, request, prefix.acks, prefix.timeout_ms, [(prefix.replicas, entries)])
-                return
-        self._receive_any(connection, view, start, end, version, correlation_id)
+            if prefix is None:
+                return self._receive_any(connection, view, start, end, version, correlation_id)
+            self._resolve(connection, prefix)
+        one = parse_one_partition(prefix, buffer, view, start, end)
+        if one is not None:
+            replica = prefix.quick.get(one[0])
+            if replica is not None and connection.prepared_produce is None:
+                answer = self._append_quickly(connection, prefix, correlation_id, replica, one)
+                if answer is not LONG_WAY:
+                    return answer
+        entries = parse_partitions(prefix, buffer, view, start, end)
+        if entries is None:
+            return self._receive_any(connection, view, start, end, version, correlation_id)
+        request = _OneTopic(version, correlation_id, prefix)
+        return self._append(connection, request, prefix.acks, prefix.timeout_ms, [(prefix.replicas, entries)])
 
-    def _append_one_quickly(
-        self, connection: Connection, prefix: ProducePrefix, correlation_id: int, index: int, records: memoryview
-    ) -> bool:
-        """The common case in a straight line: one partition, nothing to prepare, nothing wrong. False: nothing has been
-        done, take the long way (which also finds out what is wrong)."""
-        replica = prefix.quick.get(index)
-        if replica is None or connection.prepared_produce is not None:
-            return False
+    def _append_quickly(
+        self, connection: Connection, prefix: ProducePrefix, correlation_id: int, replica: Replica, entry: Entry
+    ) -> bytes | None:
+        """The common case in a straight line: one partition, nothing to prepare, nothing wrong. LONG_WAY: nothing has
+        been done, take the long way, which also finds out what is wrong."""
+        index, records = entry
         acks = prefix.acks
         partition = replica.partition
         log = partition.log
@@ -114,10 +116,10 @@ class ProduceHandler:
                 records, log.config, now_ms, log.tp, zstd_allowed=prefix.version >= ZSTD_SINCE, looks_deep=False
             )
         except BatchRefused:
-            return False
+            return LONG_WAY
         size_bytes = len(batch)
         if header.attributes & TRANSACTIONAL_BIT or not log.can_append(size_bytes, header.max_timestamp, now_ms):
-            return False
+            return LONG_WAY
         try:
             base_offset, last_offset, append_time_ms = partition.append(
                 batch, header, now_ms, is_urgent=acks == ALL or bool(replica.fetch_waiters)
@@ -125,26 +127,24 @@ class ProduceHandler:
         except BrokerError as failed:
             # It can't be tried again: what was written, if anything, is the log's to know.
             result = _failed(index, failed, log.log_start_offset)
-            self._answer(connection, _OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
-            return True
+            return self._answer(connection, _OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
         replica.appended_bytes += size_bytes
         if acks == 0:
-            return True
+            return None
         answer = one_partition_response(
             prefix, correlation_id, index, base_offset, append_time_ms, log.log_start_offset
         )
         if acks == 1 or last_offset < partition.high_watermark:
-            connection.respond_one(answer)
-        else:
-            request = _OneTopic(prefix.version, correlation_id, prefix)
-            parked = ParkedOne(connection.park(), answer, request.response, index, self._parked)
-            replica.produce_waiters.append((last_offset + 1, parked, 0))
-            self._parked.park(parked, prefix.timeout_ms)
-        return True
+            return answer
+        request = _OneTopic(prefix.version, correlation_id, prefix)
+        parked = ParkedOne(connection.park(), answer, request.response, index, self._parked)
+        replica.produce_waiters.append((last_offset + 1, parked, 0))
+        self._parked.park(parked, prefix.timeout_ms)
+        return None
 
     def _receive_any(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
-    ) -> None:
+    ) -> bytes | None:
         _, position = decode_request_header(view[:end], start)
         message, _ = request_decoder(0, version)(view[:end], position)
         request = _AnyTopics(
@@ -157,7 +157,7 @@ class ProduceHandler:
         for topic in message.topic_data:
             replicas = self._replicas_of(connection, version, topic.name, topic.topic_id)
             topics.append((replicas, [(p.index, _view(p.records)) for p in topic.partition_data]))
-        self._append(connection, request, message.acks, message.timeout_ms, topics)
+        return self._append(connection, request, message.acks, message.timeout_ms, topics)
 
     def _resolve(self, connection: Connection, prefix: ProducePrefix) -> None:
         by_id = prefix.version >= FIRST_WITH_TOPIC_ID
@@ -189,7 +189,7 @@ class ProduceHandler:
         acks: int,
         timeout_ms: int,
         topics: Sequence[Topic],
-    ) -> None:
+    ) -> bytes | None:
         now_ms = self._clock.now_ms()
         prepared, connection.prepared_produce = connection.prepared_produce, None
         outcomes: list[list[Result | Admitted]] = []
@@ -216,13 +216,13 @@ class ProduceHandler:
             # Kafka refuses the whole request: a transactional batch without an id can't be authorised.
             refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
             rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
-            self._answer(connection, request, acks, timeout_ms, rows, [])
-        elif looks or rooms:
+            return self._answer(connection, request, acks, timeout_ms, rows, [])
+        if looks or rooms:
             prepared = prepared or Prepared()
             prepared.keep_rewritten(outcomes)
             self._hold_back(connection, prepared, looks, rooms, now_ms, zstd_allowed=request.version >= ZSTD_SINCE)
-        else:
-            self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
+            return None
+        return self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
 
     def _admit(
         self,
@@ -299,7 +299,7 @@ class ProduceHandler:
         topics: Sequence[Topic],
         outcomes: Sequence[Sequence[Result | Admitted]],
         now_ms: int,
-    ) -> None:
+    ) -> bytes | None:
         wait_for: list[tuple[Replica, int, int, int]] = []
         results: list[list[Result]] = []
         for topic_number, outcome in enumerate(outcomes):
@@ -313,7 +313,7 @@ class ProduceHandler:
                     wait_for.append((admitted[0], end_offset, topic_number, len(row)))
                 row.append(result)
             results.append(row)
-        self._answer(connection, request, acks, timeout_ms, results, wait_for)
+        return self._answer(connection, request, acks, timeout_ms, results, wait_for)
 
     def _append_one(self, index: int, admitted: Admitted, now_ms: int, *, is_urgent: bool) -> tuple[Result, int]:
         replica, batch, header = admitted
@@ -338,15 +338,16 @@ class ProduceHandler:
         timeout_ms: int,
         results: list[list[Result]],
         wait_for: list[tuple[Replica, int, int, int]],
-    ) -> None:
+    ) -> bytes | None:
         if acks == 0:
             if any(result.code for row in results for result in row):
                 connection.close()
-        elif not wait_for:
-            connection.respond_one(request.response(results))
-        else:
-            parked = ParkedProduce(connection.park(), request.response, results, wait_for, self._parked)
-            self._parked.park(parked, timeout_ms)
+            return None
+        if not wait_for:
+            return request.response(results)
+        parked = ParkedProduce(connection.park(), request.response, results, wait_for, self._parked)
+        self._parked.park(parked, timeout_ms)
+        return None
 
 
 class _OneTopic:
