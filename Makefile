@@ -24,8 +24,8 @@ interop: $(VENV)/.ready
 	PENSTOCK_TEST_KAFKA_CLASSPATH="$$(tools/kafka_oracle classpath)" $(BIN)/pytest -m interop tests
 
 lint: $(VENV)/.ready
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff format --check src tests bench tools
 	$(BIN)/mypy
 
 clean:

@@ -10,7 +10,7 @@ from penstock.protocol.apis import APIS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
 
 NOTES = {
-    0: "0-2 are advertised, as Kafka does for old librdkafkas, and refused by closing the connection; transactional batches are refused",
+    0: "0-2 are advertised, as Kafka does for old librdkafkas, and close the connection; no transactional batches yet",
     1: "fetch sessions included; fetches of followers are refused",
     10: "COORDINATOR_NOT_AVAILABLE for every key until groups and transactions exist",
     17: "ILLEGAL_SASL_STATE: no listener speaks SASL yet",
@@ -24,9 +24,9 @@ def page() -> str:
         "",
         "<!-- Made by tools/protocol_page.py: change the handlers, not this page. -->",
         "",
-        "What a client finds in the answer to ApiVersions. The codec knows every client-facing message of Kafka 4.3 in all its",
-        "versions; an API without a handler is not advertised, and a request for it closes the connection, as Kafka does with keys",
-        "that it does not know.",
+        "What a client finds in the answer to ApiVersions. The codec knows every client-facing message of Kafka 4.3 in",
+        "all its versions; an API without a handler is not advertised, and a request for it closes the connection, as",
+        "Kafka does with keys that it does not know.",
         "",
         "| key | API | Kafka 4.3 | served | notes |",
         "| --: | --- | --- | --- | --- |",

@@ -148,6 +148,7 @@ class BrokerApp:
             broker_id=settings.broker_id,
             replicas=self._replicas,
             sessions=sessions,
+            authorizer=broker.authorizer,
             server=server,
             clock=ports.clock,
             tasks=ports.tasks,

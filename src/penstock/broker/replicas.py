@@ -103,10 +103,6 @@ class Replicas:
         """This broker's replicas of a topic by partition index; empty for a topic that it does not know."""
         return self._topics.get(topic, {})
 
-    def of_topic_id(self, topic_id: TopicId) -> dict[int, Replica] | None:
-        name = self._image.topic_names.get(topic_id)
-        return None if name is None else self.of_topic(name)
-
     def topic_name(self, topic_id: TopicId) -> str | None:
         return self._image.topic_names.get(topic_id)
 

@@ -9,8 +9,8 @@ A connection reads into ``get_buffer()``, says how much came with ``received(cou
 
 Most frames are whole inside one read, so all connections share one receive buffer, and a frame is a range in it: **a
 frame's bytes are valid only until the handler returns**. Only a frame that did not fit gets memory of its own, from a
-pool with a budget: a frame of up to ``EAGER_FRAME_BYTES`` at once while memory is ample, any other grows with what has really arrived,
-so that a peer that announces 100 MB and sends nothing costs nothing.
+pool with a budget: a frame of up to ``EAGER_FRAME_BYTES`` at once while memory is ample, any other grows with what
+has really arrived, so that a peer that announces 100 MB and sends nothing costs nothing.
 """
 
 from __future__ import annotations

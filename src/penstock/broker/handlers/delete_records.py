@@ -12,6 +12,7 @@ import asyncio
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, TopicPartition
 from penstock.protocol.schema.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
@@ -45,6 +46,8 @@ async def _row(ctx: Context, tp: TopicPartition, offset: int) -> Row:
 
 
 async def _delete(ctx: Context, tp: TopicPartition, offset: int) -> int:
+    if not is_allowed(ctx, Operation.DELETE, ResourceType.TOPIC, tp.topic):
+        raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = ctx.broker.replicas.partition(tp)
     if partition is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

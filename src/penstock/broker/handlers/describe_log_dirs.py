@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
-from penstock.model import TopicPartition
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.schema.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 API = Api(key=35, versions=range(1, 6), name="DescribeLogDirs")
 
 
 async def handle(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.CLUSTER):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     logs = ctx.broker.logs
     wanted = _wanted(request)
     topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}

@@ -34,11 +34,13 @@ from penstock.broker.handlers.fetch_wire import (
 )
 from penstock.broker.parked_fetch import ParkedFetch
 from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
+from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
 from penstock.broker.server import Server
 from penstock.broker.slots import Slot
 from penstock.model import BrokerError, ErrorCode, NotLeader, OffsetOutOfRange, TopicId, TopicPartition
 from penstock.ports import Clock, Tasks
 from penstock.protocol.apis import request_decoder
+from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
@@ -48,6 +50,8 @@ API = Api(key=1, versions=range(4, 19), name="Fetch")
 CONSUMER = -1
 DEBUGGING_CONSUMER = -2  # may read up to the log's end
 READ_COMMITTED = 1
+# Decoded, a request takes many times its size; a real one of this size would name 300,000 partitions.
+REQUEST_BYTES_MAX = 8_388_608
 # A flush takes a few ms; one that takes longer than this is not waited for.
 FLUSH_WAIT_MS = 1_000
 
@@ -57,6 +61,7 @@ class Fetch:
 
     __slots__ = (
         "bytes_max",
+        "connection",
         "correlation_id",
         "listener_endpoint",
         "max_wait_ms",
@@ -71,6 +76,7 @@ class Fetch:
 
     version: int
     correlation_id: int
+    connection: Connection
     replica_id: int
     read_committed: bool
     min_bytes: int
@@ -89,6 +95,7 @@ class FetchHandler:
         broker_id: int,
         replicas: Replicas,
         sessions: FetchSessions,
+        authorizer: Authorizer,
         server: Server,
         clock: Clock,
         tasks: Tasks,
@@ -97,6 +104,7 @@ class FetchHandler:
         self._broker_id = broker_id
         self._replicas = replicas
         self._sessions = sessions
+        self._authorizer = authorizer
         self._server = server
         self._clock = clock
         self._tasks = tasks
@@ -113,12 +121,15 @@ class FetchHandler:
         version: int,
         correlation_id: int,
     ) -> None:
+        if end - start > REQUEST_BYTES_MAX:
+            raise MalformedMessage(f"a fetch request of {end - start} bytes")
         body = view[:end]
         _, position = decode_request_header(body, start)
         request, _ = request_decoder(1, version)(body, position)
         fetch = Fetch()
         fetch.version = version
         fetch.correlation_id = correlation_id
+        fetch.connection = connection
         refused = self._open(fetch, connection, request)
         if refused is not None:
             connection.respond(*encode(version, correlation_id, (), error_code=refused))
@@ -130,7 +141,7 @@ class FetchHandler:
             connection.respond(*self._response(fetch, results))
         elif not self._is_enough(fetch, results, size_bytes):
             self._park(fetch, connection.park(), size_bytes, fetch.max_wait_ms)
-        elif size_bytes == 0 and self._awaits_flush(results):
+        elif size_bytes == 0 and self._awaits_flush(fetch, results):
             # What was acknowledged before this request must be found by it, as it would be in Kafka.
             self._park(fetch, connection.park(), size_bytes, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
@@ -185,7 +196,7 @@ class FetchHandler:
             data = PartitionData(wanted)
             results.append(data)
             try:
-                replica = self._replica(wanted.key)
+                replica = self._replica(fetch, wanted.key)
                 limit = self._prepare(fetch, data, replica)
                 if data.diverging_epoch is not None or limit <= wanted.fetch_offset:
                     continue
@@ -205,15 +216,20 @@ class FetchHandler:
             bytes_left -= len(data.records)
         return results, size_bytes, cold
 
-    def _replica(self, key: Key) -> Replica:
+    def _replica(self, fetch: Fetch, key: Key) -> Replica:
         topic, index = key
         if isinstance(topic, bytes):
-            replicas = self._replicas.of_topic_id(TopicId(topic))
-            if replicas is None:
+            name = self._replicas.topic_name(TopicId(topic))
+            if name is None:
                 raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
         else:
-            replicas = self._replicas.of_topic(topic)
-        replica = replicas.get(index)
+            name = topic
+        connection = fetch.connection
+        if not self._authorizer.allows(
+            connection.principal, connection.peer_host, Operation.READ, ResourceType.TOPIC, name
+        ):
+            raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        replica = self._replicas.of_topic(name).get(index)
         if replica is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return replica
@@ -249,7 +265,7 @@ class FetchHandler:
                 if bytes_left <= 0 and not at_least_one_batch:
                     break
                 try:
-                    read = await self._replica(wanted.key).partition.log.read_cold(
+                    read = await self._replica(fetch, wanted.key).partition.log.read_cold(
                         wanted.fetch_offset,
                         up_to_end_offset=limit,
                         size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
@@ -270,17 +286,17 @@ class FetchHandler:
             return True
         return any(data.error_code or data.diverging_epoch is not None for data in results)
 
-    def _awaits_flush(self, results: Sequence[PartitionData]) -> bool:
+    def _awaits_flush(self, fetch: Fetch, results: Sequence[PartitionData]) -> bool:
         """Nothing was found, but something is there that only its flush keeps from being seen."""
         if any(data.error_code for data in results):
             return False
         return any(
-            data.wanted.fetch_offset < self._replica(data.wanted.key).partition.end_offset_when_flushed
+            data.wanted.fetch_offset < self._replica(fetch, data.wanted.key).partition.end_offset_when_flushed
             for data in results
         )
 
     def _park(self, fetch: Fetch, slot: Slot, size_bytes: int, wait_ms: int) -> None:
-        replicas = [self._replica(wanted.key) for wanted in fetch.wanted]
+        replicas = [self._replica(fetch, wanted.key) for wanted in fetch.wanted]
         parked = ParkedFetch(replicas, fetch.min_bytes - size_bytes, lambda force: self._wake(fetch, slot, force=force))
         self.parked_count += 1
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.replication.partition import Partition
@@ -80,6 +81,8 @@ async def _row(
             raise BrokerError(ErrorCode.INVALID_REQUEST)
         if wanted.timestamp < 0 and ctx.version < SINCE_VERSION.get(wanted.timestamp, 1 << 15):
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
+        if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, tp.topic):
+            raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = ctx.broker.replicas.partition(tp)
         if partition is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 
@@ -29,6 +30,8 @@ async def handle(ctx: Context, request: OffsetForLeaderEpochRequest) -> OffsetFo
 
 
 def _row(ctx: Context, topic: str, wanted: OffsetForLeaderEpochRequest.OffsetForLeaderPartition) -> Row:
+    if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic):
+        return Row(partition=wanted.partition, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = ctx.broker.replicas.partition(TopicPartition(topic, wanted.partition))
     if partition is None:
         return Row(partition=wanted.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
