@@ -144,6 +144,7 @@ class PartitionLog:
         self.unsaved: list[Segment] = []  # their indexes on disk lack entries
         self._change = asyncio.Lock()
         self.reads = LogReads(self)
+        self.plan = self.reads.plan
         self.read = self.reads.read
         self.read_cold = self.reads.read_cold
         self.offset_for_timestamp = self.reads.offset_for_timestamp

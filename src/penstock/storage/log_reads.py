@@ -17,7 +17,7 @@ from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
 from penstock.storage import recovery, timestamps
 from penstock.storage.offset_index import CorruptIndex, OffsetIndex
-from penstock.storage.reads import Read, Wanted, check_first, find_batch, read_batches
+from penstock.storage.reads import NOTHING, Planned, Read, Wanted, check_first, find_batch, plan_batches
 from penstock.storage.segment import Segment
 from penstock.storage.time_index import TimeIndex
 from penstock.storage.timestamps import TimestampedOffset
@@ -67,9 +67,35 @@ class LogReads:
     ) -> Read | None:
         """Whole batches from the one that holds ``from_offset``, all below ``up_to_end_offset``; at least one of
         them, if asked for, even beyond ``size_bytes_max``. None: the device has to be waited for, use ``read_cold``."""
+        planned = self.plan(
+            from_offset,
+            up_to_end_offset=up_to_end_offset,
+            size_bytes_max=size_bytes_max,
+            at_least_one_batch=at_least_one_batch,
+        )
+        if planned is None:
+            return None
+        if planned.size_bytes == 0:
+            return Read(b"", from_offset)
+        try:
+            data = planned.read_nowait()
+            if data is not None:
+                check_first(planned.segment, planned.position, data, from_offset)
+                return Read(data, planned.next_offset)
+        except CorruptBatch:
+            pass  # the cold path finds out whether it is the index or the log
+        except OSError as error:
+            raise StorageFailed(message=f"reading {self._log.tp} failed: {error}") from error
+        return None
+
+    def plan(
+        self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
+    ) -> Planned | None:
+        """What ``read`` would give, without reading it: its place and size. None: use ``read_cold``."""
+        log = self._log
         end_offset = self._end_of(from_offset, up_to_end_offset)
         if from_offset >= end_offset:
-            return Read(b"", from_offset)
+            return NOTHING
         try:
             spot = self._spots.get(from_offset)
             if spot is not None:
@@ -77,20 +103,14 @@ class LogReads:
                 segment, position = spot
                 size = self._position_of(end_offset, segment) - position
                 if 0 < size <= size_bytes_max and segment.file is not None:
-                    data = segment.file.read_nowait(position, size)
-                    if data is None or len(data) < size:
-                        return None
-                    check_first(segment, position, data, from_offset)
-                    end_offset = min(end_offset, segment.end_offset)
-                    self._remember(end_offset, segment, position + size)
-                    if segment is not self._log.active:
-                        self._touch(segment)
-                    return Read(data, end_offset)
+                    planned = Planned(segment, position, size, min(end_offset, segment.end_offset))
+                    self._planned(planned)
+                    return planned
             return self._drive_now(self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch))
         except CorruptBatch:
             return None  # the cold path finds out whether it is the index or the log
         except OSError as error:
-            raise StorageFailed(message=f"reading {self._log.tp} failed: {error}") from error
+            raise StorageFailed(message=f"reading {log.tp} failed: {error}") from error
 
     async def read_cold(
         self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
@@ -101,9 +121,21 @@ class LogReads:
             end_offset = self._end_of(from_offset, up_to_end_offset)
             if from_offset >= end_offset:
                 return Read(b"", from_offset)
-            return (yield from self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch))
+            planned = yield from self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch)
+            if planned.size_bytes == 0:
+                return Read(b"", from_offset)
+            data = yield planned.segment, planned.position, planned.size_bytes
+            check_first(planned.segment, planned.position, data, from_offset)
+            return Read(data, planned.next_offset)
 
         return await self._attempt(lambda: self.drive(steps()))
+
+    async def read_planned(self, planned: Planned) -> Buffer:
+        """The batches of a plan, from the device if need be; its segment must have been pinned since the plan."""
+        data = await self._read_file(planned.segment, planned.position, planned.size_bytes)
+        if len(data) != planned.size_bytes:
+            raise StorageFailed(message=f"{self._log.tp} is shorter than it was")
+        return data
 
     async def _attempt(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read until the files stood still meanwhile, and with an index made anew if the present one led astray."""
@@ -131,7 +163,7 @@ class LogReads:
 
     def _steps(
         self, from_offset: int, end_offset: int, size_bytes_max: int, at_least_one_batch: bool
-    ) -> Generator[Wanted, Buffer, Read]:
+    ) -> Generator[Wanted, Buffer, Planned]:
         log = self._log
         spot = self._spots.get(from_offset)
         if spot is not None and spot[1] < spot[0].size_bytes:
@@ -145,12 +177,10 @@ class LogReads:
                     break
                 following = log.segments.after(segment)  # compaction may leave a gap at a segment's end
                 if following is None or following.base_offset >= end_offset:
-                    return Read(b"", from_offset)
+                    return NOTHING
                 segment = following
             position = found.position
-        if segment is not log.active:
-            self._touch(segment)
-        read = yield from read_batches(
+        span = yield from plan_batches(
             segment,
             position,
             end_position=self._position_of(end_offset, segment),
@@ -159,9 +189,16 @@ class LogReads:
             size_bytes_max=size_bytes_max,
             at_least_one_batch=at_least_one_batch,
         )
-        if read.data:
-            self._remember(read.next_offset, segment, position + len(read.data))
-        return read
+        planned = Planned(segment, position, span.size_bytes, span.next_offset)
+        self._planned(planned)
+        return planned
+
+    def _planned(self, planned: Planned) -> None:
+        """Remember where the next read will go on."""
+        if planned.size_bytes:
+            self._remember(planned.next_offset, planned.segment, planned.position + planned.size_bytes)
+        if planned.segment is not self._log.active:
+            self._touch(planned.segment)
 
     def _position_of(self, end_offset: int, segment: Segment) -> int:
         if end_offset >= segment.end_offset:

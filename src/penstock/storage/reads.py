@@ -32,6 +32,32 @@ class Read(NamedTuple):
     next_offset: int
 
 
+class Span(NamedTuple):
+    """So many bytes of whole batches, and the offset behind them."""
+
+    size_bytes: int
+    next_offset: int
+
+
+class Planned(NamedTuple):
+    """Where whole batches lie. Good as long as the log's files do not change: read on the spot, or pin the segment."""
+
+    segment: Segment
+    position: int
+    size_bytes: int
+    next_offset: int
+
+    def read_nowait(self) -> Buffer | None:
+        """The batches, if they are in memory."""
+        file = self.segment.file
+        data = file.read_nowait(self.position, self.size_bytes) if file is not None else None
+        return data if data is not None and len(data) == self.size_bytes else None
+
+
+NOTHING = Planned(Segment(0, created_ms=0), 0, 0, 0)
+"""The plan where there is nothing to read."""
+
+
 class Found(NamedTuple):
     position: int
     base_offset: int
@@ -80,7 +106,7 @@ def _check_gap(segment: Segment, found: Found) -> Generator[Wanted, Buffer, None
             raise CorruptBatch(f"{segment} has a batch out of order at {found.position}")
 
 
-def read_batches(
+def plan_batches(
     segment: Segment,
     position: int,
     *,
@@ -89,31 +115,46 @@ def read_batches(
     end_offset: int,
     size_bytes_max: int,
     at_least_one_batch: bool,
-) -> Generator[Wanted, Buffer, Read]:
-    """From the batch at ``position``. ``end_position``: where ``end_offset`` lies in this segment, -1 if not known."""
-    size_bytes = segment.size_bytes - position
-    if end_position >= 0:
-        size_bytes = end_position - position
-        if size_bytes <= size_bytes_max:
-            data = yield segment, position, size_bytes
-            check_first(segment, position, data, from_offset)
-            return Read(data, min(end_offset, segment.end_offset))
-    size_bytes = min(size_bytes, size_bytes_max)
-    if size_bytes >= SPAN_BYTES:
-        data = yield segment, position, size_bytes
-        read = _cut(segment, data, position, from_offset, end_offset)
-        if read is not None:
-            return read
-    if not at_least_one_batch:
-        return Read(b"", from_offset)
-    data = yield segment, position, SPAN_BYTES
-    _, last_offset, size_bytes = span_in(segment, data, 0)
-    if last_offset >= end_offset:
-        return Read(b"", from_offset)
-    if position + size_bytes > segment.size_bytes:
-        raise CorruptBatch(f"{segment} ends inside the batch at {position}")
-    data = yield segment, position, size_bytes
-    return Read(data, last_offset + 1)
+) -> Generator[Wanted, Buffer, Span]:
+    """How far the whole batches from ``position`` on reach within the limits, from a few headers.
+    ``end_position``: where ``end_offset`` lies in this segment, -1 if not known."""
+    head = yield segment, position, SPAN_BYTES
+    _, first_last_offset, first_bytes = span_in(segment, head, 0)
+    if first_last_offset < from_offset or position + first_bytes > segment.size_bytes:
+        raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
+    if first_last_offset >= end_offset:
+        return Span(0, from_offset)
+    if end_position >= 0 and end_position - position <= size_bytes_max:
+        return Span(end_position - position, min(end_offset, segment.end_offset))
+    if first_bytes > size_bytes_max:
+        return Span(first_bytes, first_last_offset + 1) if at_least_one_batch else Span(0, from_offset)
+    limit = min(segment.size_bytes, position + size_bytes_max)
+    return (yield from _walk_to_cut(segment, position, limit, from_offset, end_offset))
+
+
+def _walk_to_cut(
+    segment: Segment, position: int, limit: int, from_offset: int, end_offset: int
+) -> Generator[Wanted, Buffer, Span]:
+    """The walk starts at an indexed batch near the cut, which is known to be wholly below both limits, so that a
+    megabyte of tiny batches costs no more than a few headers."""
+    assert segment.index is not None
+    index = segment.index
+    at = max(position, min(index.whole_batch_before(limit), index.floor_position(end_offset - 1)))
+    next_offset = from_offset
+    chunk: Buffer = b""
+    chunk_at = at
+    while at + SPAN_BYTES <= limit:
+        if at + SPAN_BYTES > chunk_at + len(chunk):
+            chunk_at = at
+            chunk = yield segment, at, min(WALK_BYTES, limit - at)
+        _, last_offset, batch_bytes = span_in(segment, chunk, at - chunk_at)
+        if last_offset >= end_offset or at + batch_bytes > limit:
+            break
+        next_offset = last_offset + 1
+        at += batch_bytes
+    if next_offset <= from_offset:
+        raise CorruptBatch(f"the index of {segment} points at {at}, where no batch of its lies")
+    return Span(at - position, next_offset)
 
 
 def check_first(segment: Segment, position: int, data: Buffer, from_offset: int) -> None:
@@ -121,27 +162,3 @@ def check_first(segment: Segment, position: int, data: Buffer, from_offset: int)
     _, last_offset, size_bytes = span_in(segment, data, 0)
     if last_offset < from_offset or size_bytes > len(data):
         raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
-
-
-def _cut(segment: Segment, data: Buffer, position: int, from_offset: int, end_offset: int) -> Read | None:
-    """The whole batches of ``data`` below ``end_offset``. The walk starts at an indexed batch near the cut, which is
-    known to be wholly below both limits, so that a megabyte of tiny batches costs no more than a few headers."""
-    assert segment.index is not None
-    size = len(data)
-    _, last_offset, first_bytes = span_in(segment, data, 0)
-    if last_offset < from_offset:
-        raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
-    if last_offset >= end_offset or first_bytes > size:
-        return None
-    index = segment.index
-    at = max(0, min(index.whole_batch_before(position + size), index.floor_position(end_offset - 1)) - position)
-    next_offset = from_offset
-    while size - at >= SPAN_BYTES:
-        _, last_offset, batch_bytes = span_in(segment, data, at)
-        if last_offset >= end_offset or at + batch_bytes > size:
-            break
-        next_offset = last_offset + 1
-        at += batch_bytes
-    if next_offset <= from_offset:
-        raise CorruptBatch(f"the index of {segment} points at {position + at}, where no batch of its lies")
-    return Read(data if at == size else memoryview(data)[:at], next_offset)
