@@ -8,20 +8,23 @@ BIN := $(VENV)/bin
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
-	$(PYTHON) -c 'import sys; sys.exit("Penstock needs Python 3.11 or newer; this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("Penstock needs Python 3.11 or newer and this is " + sys.version.split()[0] + "; another one: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
+# Not shown by make: the one line on stdout is the broker's.
 run: $(VENV)/.ready
-	$(BIN)/penstock serve
+	@$(BIN)/penstock serve
 
 test: $(VENV)/.ready
 	$(BIN)/pytest
 
 # With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn).
+# Without them this fails; the ordinary run skips these tests.
 interop: $(VENV)/.ready
-	PENSTOCK_TEST_KAFKA_CLASSPATH="$$(tools/kafka_oracle classpath)" $(BIN)/pytest -m interop tests
+	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
+	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" $(BIN)/pytest -m interop
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check src tests bench tools
@@ -29,5 +32,6 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+
 include bench/Makefile.inc

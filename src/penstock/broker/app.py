@@ -152,6 +152,7 @@ class BrokerApp:
             server=server,
             clock=ports.clock,
             tasks=ports.tasks,
+            workers=ports.workers,
             bytes_max=lambda: broker.settings.fetch.bytes_max,
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)

@@ -163,6 +163,17 @@ class Connection(asyncio.BufferedProtocol):
         self._slots.append(slot)
         return slot
 
+    def may_write_now(self, slot: Slot | None) -> bool:
+        """Whether the response of ``slot`` (None: of the current request) is the next one to leave."""
+        return not self.closed and (self._slots[0] is slot if self._slots else slot is None)
+
+    def write_now(self, data: Buffer) -> None:
+        """Send a part of the response that is the next one to leave."""
+        if self._collected:
+            self._flush()
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
     def hold(self) -> None:
         """Serve no further request until ``unhold``: the current one has not taken effect yet."""
         self._held += 1

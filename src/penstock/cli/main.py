@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Sequence
 
@@ -21,7 +22,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from penstock.config.setting import ConfigError
 
     try:
-        return config.run(load_settings(options), all=options.all, json=options.json)
+        code = config.run(load_settings(options), all=options.all, json=options.json)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader has seen enough, as in `penstock config --all | head`
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.close()  # or the interpreter would try again at its end, and complain
+        return 0
     except ConfigError as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 2

@@ -63,7 +63,7 @@ async def _serve(settings: BrokerSettings) -> int:
     try:
         await app.start()
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
-        print(f"penstock: {error}", file=sys.stderr)
+        print(f"penstock: {_in_words(error)}", file=sys.stderr)
         return 1
     _say_ready(app, settings)
     await stop.wait()
@@ -73,10 +73,10 @@ async def _serve(settings: BrokerSettings) -> int:
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
-    addresses = ", ".join(f"{host or '0.0.0.0'}:{port}" for host, port in app.addresses)
+    addresses = ", ".join(_address(host or "0.0.0.0", port) for host, port in app.addresses)
     print(f"penstock {__version__} listening on {addresses}", flush=True)
-    first = app.addresses[0]
-    reach = f"{first[0] or '127.0.0.1'}:{first[1]}"
+    host, port = app.addresses[0]
+    reach = _address("127.0.0.1" if host in ("", "0.0.0.0", "::") else host, port)
     print(
         f"Broker {settings.broker_id}, data in {settings.storage.data_dir} (flush: {settings.storage.flush}).\n"
         f"Every Kafka client works with bootstrap server {reach}, for example:\n"
@@ -86,6 +86,17 @@ def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
         file=sys.stderr,
         flush=True,
     )
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _in_words(error: BaseException) -> str:
+    """One sentence; an error of the system without its number, and with the file that it is about."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _disk_failed(error: BaseException) -> None:

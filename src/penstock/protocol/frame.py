@@ -204,7 +204,7 @@ class FrameReader:
     def _first_capacity(self, unread_bytes: int) -> int:
         wanted = self._frame_end() - self._next
         is_eager = wanted <= EAGER_FRAME_BYTES and self._pool.is_ample
-        return max(unread_bytes, wanted) if is_eager else unread_bytes
+        return max(unread_bytes, wanted) if is_eager else unread_bytes + 1  # there must be room to read into
 
     def _move(self, unread_bytes: int, capacity: int, *, beyond_budget: bool) -> bool:
         # What one read brought (at most the shared buffer) is kept even beyond the budget, for it has arrived already.

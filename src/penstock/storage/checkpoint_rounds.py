@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from penstock.model import StorageFailed, TopicPartition
 from penstock.ports import Clock, FileSystem, Workers
@@ -55,7 +55,8 @@ class CheckpointRounds:
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._log_starts: dict[TopicPartition, int] | None = None
+        self._log_starts: dict[TopicPartition, int] | None = None  # as the file has them; None: not known
+        self._noted: dict[str, set[TopicPartition]] = {}  # by file: the partitions that it may name
         self._high_watermarks_due = 0.0
 
     def changed(self, log: PartitionLog) -> None:
@@ -63,6 +64,10 @@ class CheckpointRounds:
         self._changed[log] = None
         self.touched[log] = None
         self._wake.set()
+
+    def found(self, recovery_points: Iterable[TopicPartition], log_starts: Iterable[TopicPartition]) -> None:
+        """At start: the partitions that the files name."""
+        self._noted = {names.RECOVERY_POINTS: set(recovery_points), names.LOG_STARTS: set(log_starts)}
 
     def hurry(self) -> None:
         self._hurry.set()
@@ -106,12 +111,26 @@ class CheckpointRounds:
         async with self._lock:
             if log.recovery_point > offset:
                 log.recovery_point = offset
-                await self._workers.run(self._write_file, names.RECOVERY_POINTS, self._recovery_points())
+                await self._write_recovery_points()
 
     async def save_log_starts(self) -> None:
         """After records were deleted on request: durable when it returns, so that they do not come back."""
         async with self._lock:
             await self._write_log_starts()
+
+    async def forget_former(self, tp: TopicPartition) -> None:
+        """Before a partition gets its first files: whatever the checkpoints say about a former topic of its name is
+        taken out of them, durably. After a crash its log start would hide, and its recovery point vouch for, what it
+        never knew."""
+        async with self._lock:
+            if any(tp in noted for noted in self._noted.values()):
+                await self._write_recovery_points()
+                await self._write_log_starts()
+
+    async def settled(self) -> None:
+        """Wait for the round under way: until then a worker may write into any log's folder."""
+        async with self._lock:
+            pass
 
     # --- one round ----------------------------------------------------------------------------------------------------
 
@@ -156,11 +175,14 @@ class CheckpointRounds:
                 self.changed(point.log)
 
     async def _write_offsets(self) -> None:
-        await self._workers.run(self._write_file, names.RECOVERY_POINTS, self._recovery_points())
+        await self._write_recovery_points()
         await self._write_log_starts()
         if self._clock.monotonic() >= self._high_watermarks_due:
             self._high_watermarks_due = self._clock.monotonic() + HIGH_WATERMARKS_INTERVAL_S
             await self._workers.run(self._write_file, names.HIGH_WATERMARKS, self._of_logs(_high_watermark_of))
+
+    async def _write_recovery_points(self) -> None:
+        await self._write(names.RECOVERY_POINTS, self._of_logs(_recovery_point_of))
 
     async def _write_log_starts(self) -> None:
         log_starts = {
@@ -169,11 +191,14 @@ class CheckpointRounds:
             if log.log_start_offset > (log.segments[0].base_offset if len(log.segments) else 0)
         }
         if log_starts != self._log_starts:
-            await self._workers.run(self._write_file, names.LOG_STARTS, log_starts)
+            self._log_starts = None  # a write that fails may have happened
+            await self._write(names.LOG_STARTS, log_starts)
             self._log_starts = log_starts
 
-    def _recovery_points(self) -> dict[TopicPartition, int]:
-        return self._of_logs(_recovery_point_of)
+    async def _write(self, name: str, offsets: dict[TopicPartition, int]) -> None:
+        self._noted.setdefault(name, set()).update(offsets)
+        await self._workers.run(self._write_file, name, offsets)
+        self._noted[name] = set(offsets)
 
     def _of_logs(self, offset_of: Callable[[PartitionLog], int]) -> dict[TopicPartition, int]:
         return {tp: offset_of(log) for tp, log in self._logs.items() if log.active is not None}

@@ -76,7 +76,8 @@ class LogPorts:
     lower_recovery_point: Callable[[PartitionLog, int], Awaitable[None]]  # durable when it returns
     save_log_starts: Callable[[], Awaitable[None]]  # durable when it returns
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
-    folder_is_free: Callable[[TopicPartition], Awaitable[None]]  # waits for the deletion of a former topic's folder
+    folder_is_free: Callable[[TopicPartition], Awaitable[None]]
+    # waits until a former topic of that name has left the folder and the checkpoints
 
 
 class Flush:
@@ -331,10 +332,14 @@ class PartitionLog:
         self.accepts = False
         self.fail_flush_waiters(error)
 
-    async def stop(self) -> None:
-        """The log goes away: wait for what runs, then close its files."""
+    def refuse(self) -> None:
+        """The log goes away: nothing new begins."""
         self.is_closed, self.accepts = True, False
         self.fail_flush_waiters(StorageFailed(message=f"{self.tp} is closed"))
+
+    async def stop(self) -> None:
+        """The log goes away: wait for what runs, then close its files."""
+        self.refuse()
         async with self._change:
             self.close()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -150,6 +150,7 @@ class LogManager:
         contents = await self._workers.run(data_folder.look, self._fs, self.data_dir, dict(known), unique)
         self.strays = contents.strays
         self._high_watermarks = contents.high_watermarks
+        self._rounds.found(contents.recovery_points, contents.log_starts)
         if contents.going:
             self._remove_later(contents.going, 0)
         await self._load(contents, known, config_of)
@@ -211,17 +212,28 @@ class LogManager:
         self._logs[tp] = log
         return log
 
-    async def delete(self, tp: TopicPartition) -> None:
-        """Forget the log at once; its folder is renamed, and removed after ``file.delete.delay.ms``."""
+    def delete(self, tp: TopicPartition) -> Coroutine[Any, Any, None]:
+        """Forget the log at once: the name is free for another topic when this returns. What is to be awaited renames
+        its folder, which is removed after ``file.delete.delay.ms``."""
         log = self._logs.pop(tp, None)
         if log is None:
-            return
+            return _nothing()
+        log.refuse()
+        self._rounds.forget(log)
+        self.commits.forget(log)
+        former = self._deletions.get(tp)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._deletions[tp] = gone
+        return self._delete(log, former, gone)
+
+    async def _delete(self, log: PartitionLog, former: asyncio.Future[None] | None, gone: asyncio.Future[None]) -> None:
+        tp = log.tp
         try:
-            self._rounds.forget(log)
-            self.commits.forget(log)
+            if former is not None:
+                await asyncio.shield(former)
             await log.stop()
+            self._rounds.forget(log)  # a change that was under way may have entered it again
+            await self._rounds.settled()
             new_name = names.renamed_folder(tp, self._random.random_bytes(16), names.DELETE_FOLDER)
             path = await self._workers.run(data_folder.move_away, self._fs, self.data_dir, str(tp), new_name)
             if path is not None:
@@ -229,13 +241,16 @@ class LogManager:
         except OSError as error:
             _log.error("the folder of the deleted %s could not be renamed: %s", tp, error)
         finally:
-            del self._deletions[tp]
+            if self._deletions.get(tp) is gone:
+                del self._deletions[tp]
             gone.set_result(None)
 
     async def _folder_is_free(self, tp: TopicPartition) -> None:
-        """A topic of the same name may just have been deleted: wait until its folder is out of the way."""
+        """A topic of the same name may have been deleted: wait until its folder is out of the way, and take what is
+        known about it out of the checkpoints."""
         if (deletion := self._deletions.get(tp)) is not None:
             await asyncio.shield(deletion)
+        await self._rounds.forget_former(tp)
 
     def high_watermark_at_start(self, tp: TopicPartition) -> int:
         """What ``replication-offset-checkpoint`` said; 0 when it said nothing."""
@@ -331,6 +346,10 @@ class LogManager:
 
         timer = self._clock.call_later(delay_ms / 1_000, due)
         self._timers[timer] = None
+
+
+async def _nothing() -> None:
+    pass
 
 
 def _recover_all(fs: FileSystem, some: list[Found]) -> list[Recovered]:

@@ -8,12 +8,16 @@ caller's to report.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from penstock.model import TopicId
 from penstock.ports import File, FileSystem
 from penstock.storage import folder as names
+
+_NOT_SYNCED_AT_ALL = (errno.ENOENT, errno.EMFILE, errno.ENFILE)
+"""The folder could not even be opened (its partition was deleted, too many files are open): nothing was lost."""
 
 
 class SyncFailed(OSError):
@@ -35,6 +39,8 @@ def sync_folder(fs: FileSystem, path: str) -> None:
     try:
         fs.sync_dir(path)
     except OSError as error:
+        if error.errno in _NOT_SYNCED_AT_ALL:
+            raise
         raise SyncFailed(*error.args) from error
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.protocol.frame import (
     EAGER_FRAME_BYTES,
+    SMALLEST_BUFFER_BYTES,
     BufferPool,
     FrameReader,
     InvalidFrameSize,
@@ -133,3 +134,9 @@ def test_buffers_are_used_again_but_not_hoarded() -> None:
         assert buffer is not None
         pool.give_back(buffer)
     assert pool._idle_bytes <= 16_777_216
+
+
+def test_a_large_frame_goes_on_after_a_first_read_that_fills_a_whole_buffer() -> None:
+    reader = reader_with(SMALLEST_BUFFER_BYTES)
+    body = bytes(EAGER_FRAME_BYTES + 1)
+    assert feed(reader, framed(body), SMALLEST_BUFFER_BYTES) == [body]

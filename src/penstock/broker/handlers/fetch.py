@@ -29,21 +29,32 @@ from penstock.broker.handlers.fetch_wire import (
     FIRST_WITH_LEADER_HINTS,
     FIRST_WITH_TOPIC_ID,
     Endpoint,
+    Part,
     PartitionData,
     encode,
+    without_plans,
 )
 from penstock.broker.parked_fetch import ParkedFetch
 from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
 from penstock.broker.server import Server
 from penstock.broker.slots import Slot
-from penstock.model import BrokerError, ErrorCode, NotLeader, OffsetOutOfRange, TopicId, TopicPartition
-from penstock.ports import Clock, Tasks
+from penstock.model import (
+    BrokerError,
+    ErrorCode,
+    NotLeader,
+    OffsetOutOfRange,
+    StorageFailed,
+    TopicId,
+    TopicPartition,
+)
+from penstock.ports import Buffer, Clock, Tasks, Workers
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
+from penstock.storage.reads import Planned
 
 API = Api(key=1, versions=range(4, 19), name="Fetch")
 
@@ -52,6 +63,8 @@ DEBUGGING_CONSUMER = -2  # may read up to the log's end
 READ_COMMITTED = 1
 # Decoded, a request takes many times its size; a real one of this size would name 300,000 partitions.
 REQUEST_BYTES_MAX = 8_388_608
+# Partitions that return at least this much are read when they are sent; smaller ones are collected into one write.
+STREAM_FROM_BYTES = 262_144
 # A flush takes a few ms; one that takes longer than this is not waited for.
 FLUSH_WAIT_MS = 1_000
 
@@ -99,6 +112,7 @@ class FetchHandler:
         server: Server,
         clock: Clock,
         tasks: Tasks,
+        workers: Workers,
         bytes_max: Callable[[], int],
     ) -> None:
         self._broker_id = broker_id
@@ -108,6 +122,7 @@ class FetchHandler:
         self._server = server
         self._clock = clock
         self._tasks = tasks
+        self._workers = workers
         self._bytes_max = bytes_max
         self.parked_count = 0
 
@@ -132,20 +147,20 @@ class FetchHandler:
         fetch.connection = connection
         refused = self._open(fetch, connection, request)
         if refused is not None:
-            connection.respond(*encode(version, correlation_id, (), error_code=refused))
+            connection.respond(*without_plans(encode(version, correlation_id, (), error_code=refused)))
             return
         results, size_bytes, cold = self._read(fetch)
         if cold:
-            self._tasks.spawn("read cold data", self._read_cold(fetch, connection.park(), results, cold))
+            self._read_cold_soon(fetch, connection.park(), results, cold)
         elif self.parked_count >= FETCH_WAITERS_MAX:
-            connection.respond(*self._response(fetch, results))
+            self._send(fetch, results, None)
         elif not self._is_enough(fetch, results, size_bytes):
             self._park(fetch, connection.park(), size_bytes, fetch.max_wait_ms)
         elif size_bytes == 0 and self._awaits_flush(fetch, results):
             # What was acknowledged before this request must be found by it, as it would be in Kafka.
             self._park(fetch, connection.park(), size_bytes, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
-            connection.respond(*self._response(fetch, results))
+            self._send(fetch, results, None)
 
     def _open(self, fetch: Fetch, connection: Connection, request: FetchRequest) -> ErrorCode | None:
         """Settle session, partitions and limits; a code refuses the whole request."""
@@ -200,20 +215,19 @@ class FetchHandler:
                 limit = self._prepare(fetch, data, replica)
                 if data.diverging_epoch is not None or limit <= wanted.fetch_offset:
                     continue
-                read = replica.partition.log.read(
+                planned = replica.partition.log.plan(
                     wanted.fetch_offset,
                     up_to_end_offset=limit,
                     size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
                     at_least_one_batch=size_bytes == 0 and not cold,
                 )
-                if read is None:
+                if planned is None or not _take(data, planned):
                     cold.append(len(results) - 1)
                     continue
-                data.records = read.data
             except BrokerError as failed:
                 _fail(fetch, data, failed, self._hint(wanted.key))
-            size_bytes += len(data.records)
-            bytes_left -= len(data.records)
+            size_bytes += data.size_bytes
+            bytes_left -= data.size_bytes
         return results, size_bytes, cold
 
     def _replica(self, fetch: Fetch, key: Key) -> Replica:
@@ -253,10 +267,17 @@ class FetchHandler:
             return data.last_stable_offset
         return log.log_end_offset if fetch.replica_id == DEBUGGING_CONSUMER else data.high_watermark
 
+    def _read_cold_soon(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
+        """Let a worker read what is not in memory. What was planned is read now: a plan does not outlive this call."""
+        for number, data in enumerate(results):
+            if data.planned is not None and not _read_planned(data):
+                cold.append(number)
+        self._tasks.spawn("read cold data", self._read_cold(fetch, slot, results, cold))
+
     async def _read_cold(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
         """Read from the device, partition by partition within the limits; then answer, whatever min_bytes says."""
-        bytes_left = fetch.bytes_max - sum(len(data.records) for data in results)
-        at_least_one_batch = all(not data.records for data in results)
+        bytes_left = fetch.bytes_max - sum(data.size_bytes for data in results)
+        at_least_one_batch = all(not data.size_bytes for data in results)
         try:
             for number in cold:
                 data = results[number]
@@ -274,10 +295,10 @@ class FetchHandler:
                     data.records = read.data
                 except BrokerError as failed:
                     _fail(fetch, data, failed, self._hint(wanted.key))
-                bytes_left -= len(data.records)
-                at_least_one_batch = at_least_one_batch and not data.records
+                bytes_left -= data.size_bytes
+                at_least_one_batch = at_least_one_batch and not data.size_bytes
         finally:
-            slot.complete(self._response(fetch, results))
+            self._send(fetch, results, slot)
 
     # --- waiting
 
@@ -313,16 +334,68 @@ class FetchHandler:
         if not cold and not force and not self._is_enough(fetch, results, size_bytes):
             return False
         self.parked_count -= 1
+        slot.on_abandoned = None
         if cold:
-            slot.on_abandoned = None
-            self._tasks.spawn("read cold data", self._read_cold(fetch, slot, results, cold))
+            self._read_cold_soon(fetch, slot, results, cold)
         else:
-            slot.complete(self._response(fetch, results))
+            self._send(fetch, results, slot)
         return True
 
     # --- answering
 
-    def _response(self, fetch: Fetch, results: Sequence[PartitionData]) -> Sequence[bytes | bytearray | memoryview]:
+    def _send(self, fetch: Fetch, results: Sequence[PartitionData], slot: Slot | None) -> None:
+        """Send the response, at once if its turn has come. Large parts are read and written one after the other: the
+        client is busy with the first while the next is read, and what was read is still in the processor's cache when
+        it is written."""
+        connection = fetch.connection
+        parts = self._response(fetch, results)
+        streams = connection.may_write_now(slot)
+        collected: list[Buffer] = []
+        emit = connection.write_now if streams else collected.append
+        for number, part in enumerate(parts):
+            if not isinstance(part, Planned):
+                emit(part)
+                continue
+            data = part.read_nowait()
+            if data is None:
+                self._send_rest_soon(fetch, slot or connection.park(), collected, parts[number:], streams=streams)
+                return
+            emit(data)
+        if slot is not None:
+            slot.complete(collected)
+        elif not streams:
+            connection.respond(*collected)
+
+    def _send_rest_soon(
+        self, fetch: Fetch, slot: Slot, collected: list[Buffer], rest: Sequence[Part], *, streams: bool
+    ) -> None:
+        """Some data has left memory since it was planned, and the response may have begun: a worker reads the rest."""
+        for part in rest:
+            if isinstance(part, Planned):
+                part.segment.pin()
+
+        async def send() -> None:
+            emit = fetch.connection.write_now if streams else collected.append
+            waiting = list(rest)
+            try:
+                while waiting and not fetch.connection.closed:
+                    part = waiting[0]
+                    emit(await self._workers.run(_read_pinned, part) if isinstance(part, Planned) else part)
+                    if isinstance(part, Planned):
+                        part.segment.unpin()
+                    del waiting[0]
+            except (OSError, StorageFailed):
+                # The response's size is promised already; there is no way to say what went wrong.
+                fetch.connection.abort()
+            finally:
+                for part in waiting:
+                    if isinstance(part, Planned):
+                        part.segment.unpin()
+                slot.complete(collected)
+
+        self._tasks.spawn("send cold data", send())
+
+    def _response(self, fetch: Fetch, results: Sequence[PartitionData]) -> list[Part]:
         session_id = 0
         session = fetch.session
         if session is not None:
@@ -345,6 +418,35 @@ class FetchHandler:
         topic, index = key
         name = self._replicas.topic_name(TopicId(topic)) if isinstance(topic, bytes) else topic
         return self._replicas.leader_of(TopicPartition(name, index)) if name is not None else None
+
+
+def _take(data: PartitionData, planned: Planned) -> bool:
+    """Note a plan, or carry a small one out; False: its data is not in memory."""
+    if planned.size_bytes >= STREAM_FROM_BYTES:
+        data.planned = planned
+        return True
+    if planned.size_bytes:
+        records = planned.read_nowait()
+        if records is None:
+            return False
+        data.records = records
+    return True
+
+
+def _read_planned(data: PartitionData) -> bool:
+    planned, data.planned = data.planned, None
+    records = planned.read_nowait() if planned is not None else None
+    data.records = records if records is not None else b""
+    return records is not None
+
+
+def _read_pinned(planned: Planned) -> bytes:
+    """Blocking."""
+    file = planned.segment.file
+    data = file.read(planned.position, planned.size_bytes) if file is not None else b""
+    if len(data) != planned.size_bytes:
+        raise StorageFailed(message=f"{planned.segment} is shorter than it was")
+    return data
 
 
 def _asked(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
@@ -388,6 +490,7 @@ def _fail(fetch: Fetch, data: PartitionData, failed: BrokerError, leader: tuple[
     data.error_code = failed.code
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.records = b""
+    data.planned = None
     data.aborted = None
     data.diverging_epoch = None
     if fetch.version >= FIRST_WITH_LEADER_HINTS and failed.code in (

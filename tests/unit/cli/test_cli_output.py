@@ -1,0 +1,53 @@
+"""What the command says: addresses that can be pasted, errors in words, and no complaint about a reader that left."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.serve import _address, _in_words
+from support.broker import BrokerProcess, penstock_command, penstock_environment, run_penstock
+
+
+@pytest.mark.parametrize(
+    ("host", "said"), [("127.0.0.1", "127.0.0.1:9092"), ("::1", "[::1]:9092"), ("localhost", "localhost:9092")]
+)
+def test_an_address_is_written_as_clients_read_it(host: str, said: str) -> None:
+    assert _address(host, 9092) == said
+
+
+def test_an_error_of_the_system_is_said_without_its_number_and_with_its_file() -> None:
+    assert _in_words(FileNotFoundError(errno.ENOENT, "No such file or directory", "/a/b")) == (
+        "/a/b: No such file or directory"
+    )
+    assert _in_words(OSError(errno.EADDRINUSE, "127.0.0.1:9092 is in use")) == "127.0.0.1:9092 is in use"
+    assert _in_words(ValueError("anything else")) == "anything else"
+
+
+def test_a_refused_start_is_one_line_without_error_numbers(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
+    assert len(done.stderr.splitlines()) == 1 and "Errno" not in done.stderr
+
+
+def test_the_examples_name_an_address_that_this_machine_can_reach(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker = make_broker(arguments=["--listen", "0.0.0.0:0"]).start()
+    broker.stop()
+    assert f"bootstrap server 127.0.0.1:{broker.port}," in broker.logs()
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    process = subprocess.Popen(
+        penstock_command("config", "--all"),
+        env=penstock_environment(None),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(30)) == (b"", 0)
+    process.stderr.close()
