@@ -68,6 +68,10 @@ class File(Protocol):
     def sync(self) -> None:
         """Blocking: fdatasync. An ``OSError`` is final: never retried (fsyncgate)."""
 
+    def forget_cached(self) -> None:
+        """Blocking. What is synced is read from the device from now on, not from memory, which after a failed sync
+        holds what the device never got. A request: systems without such a call ignore it."""
+
     def map(self) -> Buffer:
         """Blocking: the whole file as read-only memory (mmap where there is one); stays valid until ``close``."""
 
@@ -115,6 +119,10 @@ class FileSystem(Protocol):
 
     def write_file_atomically(self, path: str, data: Buffer) -> None:
         """Temporary file, fsync, rename, fsync of the folder: after a crash the old or the new content is there."""
+
+    def leave_note(self, path: str) -> None:
+        """May run on the loop: an empty file, seen by the next process but not durable; what fails is ignored. For a
+        process that is about to end."""
 
     def free_bytes(self, path: str) -> int: ...
 

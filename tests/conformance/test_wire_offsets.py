@@ -8,12 +8,14 @@ import pytest
 
 from penstock.protocol.schema.delete_records import DeleteRecordsRequest
 from penstock.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
+from penstock.protocol.schema.list_offsets import ListOffsetsRequest
 from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from support.batches import CODECS, Rec, build, now_ms
 from support.verbs import EARLIEST, LATEST, MAX_TIMESTAMP, Topic, append, fetch, list_offset, stored
 from support.wire import Wire
 
-OUT_OF_RANGE, UNKNOWN_TOPIC, UNSUPPORTED_VERSION, UNKNOWN_EPOCH = 1, 3, 35, 75
+UNKNOWN_SERVER_ERROR, OUT_OF_RANGE, UNKNOWN_TOPIC, UNSUPPORTED_VERSION, INVALID_REQUEST = -1, 1, 3, 35, 42
+FENCED_EPOCH, UNKNOWN_EPOCH = 74, 75
 LIST_VERSIONS = range(1, 12)
 
 
@@ -76,6 +78,29 @@ def test_list_offsets_checks_topic_partition_and_epoch(wire: Wire, topic: Topic)
     assert list_offset(wire, topic, LATEST, current_leader_epoch=99).error_code == UNKNOWN_EPOCH
 
 
+@pytest.mark.parametrize("version", [1, 6, 11])
+def test_each_partition_is_answered_once_however_often_it_is_named(wire: Wire, topic: Topic, version: int) -> None:
+    wanted = [ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=at) for at in (EARLIEST, LATEST)]
+    entries = [ListOffsetsRequest.ListOffsetsTopic(name=topic.name, partitions=[one]) for one in wanted]
+    entries.append(ListOffsetsRequest.ListOffsetsTopic(name="empty-" + topic.name))
+    answer = wire.call(ListOffsetsRequest(replica_id=-1, topics=entries), version)
+    assert [(t.name, [p.error_code for p in t.partitions]) for t in answer.topics] == [(topic.name, [INVALID_REQUEST])]
+
+
+@pytest.mark.parametrize("isolation_level", [2, -1])
+def test_an_isolation_level_that_does_not_exist_finds_nothing(wire: Wire, topic: Topic, isolation_level: int) -> None:
+    wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=LATEST)
+    entry = ListOffsetsRequest.ListOffsetsTopic(name=topic.name, partitions=[wanted])
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[entry])
+    answer = wire.call(request, 9).topics[0].partitions[0]
+    assert (answer.error_code, answer.offset) == (UNKNOWN_SERVER_ERROR, -1)
+
+
+def test_only_minus_one_stands_for_no_leader_epoch(wire: Wire, topic: Topic) -> None:
+    assert list_offset(wire, topic, LATEST, current_leader_epoch=-2).error_code == FENCED_EPOCH
+    assert epoch_end(wire, topic, 0, version=4, current=-2).error_code == FENCED_EPOCH
+
+
 def epoch_end(wire: Wire, topic: Topic, epoch: int, *, version: int, partition: int = 0, current: int = -1) -> Any:
     wanted = OffsetForLeaderEpochRequest.OffsetForLeaderPartition(
         partition=partition, current_leader_epoch=current, leader_epoch=epoch
@@ -119,6 +144,15 @@ def test_deleting_records_moves_the_start_forward_only(wire: Wire, topic: Topic,
     assert delete_records(wire, topic, 0, version=version, partition=9) == (UNKNOWN_TOPIC, -1)
     assert delete_records(wire, topic, -1, version=version) == (0, 9)
     assert append(wire, topic, build([b"next"])) == 9
+
+
+def test_of_two_deletions_in_one_partition_the_last_counts_and_is_answered(wire: Wire, topic: Topic) -> None:
+    three_batches(wire, topic)
+    wanted = [DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (5, 4)]
+    entries = [DeleteRecordsRequest.DeleteRecordsTopic(name=topic.name, partitions=[one]) for one in wanted]
+    entries.append(DeleteRecordsRequest.DeleteRecordsTopic(name="empty-" + topic.name))
+    (answer,) = wire.call(DeleteRecordsRequest(topics=entries, timeout_ms=10_000), 2).topics
+    assert [(p.error_code, p.low_watermark) for p in answer.partitions] == [(0, 4)]
 
 
 @pytest.mark.parametrize("version", range(1, 6))

@@ -111,6 +111,36 @@ def test_other_acks_are_refused(wire: Wire, topic: Topic, acks: int) -> None:
     assert end_offset(wire, topic) == 0
 
 
+def test_an_unknown_topic_matters_more_than_the_acks(wire: Wire, topic: Topic) -> None:
+    assert produce(wire, Topic("no-" + topic.name, b""), build(TWO), acks=2).error_code == UNKNOWN_TOPIC
+    assert produce(wire, topic, build(TWO), partition=7, acks=2).error_code == UNKNOWN_TOPIC
+
+
+def test_the_log_start_is_told_only_when_the_log_refused_the_batch(wire: Wire, topic: Topic) -> None:
+    unread = {
+        "nothing": b"",
+        "two batches": build(TWO) * 2,
+        "an old format": build(TWO, magic=1),
+        "wrong CRC": build(TWO, crc=1),
+        "cut short": build(TWO)[:-1],
+    }
+    for why, batch in unread.items():
+        answer = produce(wire, topic, batch)
+        assert (answer.error_code != 0, answer.log_start_offset) == (True, -1), why
+    for batch in (build(TWO, count=5), build(TWO, timestamp_ms=now_ms() + 3 * HOUR_MS)):
+        answer = produce(wire, topic, batch)
+        assert (answer.error_code != 0, answer.log_start_offset) == (True, 0)
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_a_topic_without_partitions_is_not_answered_for(wire: Wire, topic: Topic, version: int) -> None:
+    empty, full = (produce_request(topic, build(TWO), version=version) for _ in range(2))
+    empty.topic_data[0].partition_data = []
+    assert wire.call(empty, version).responses == []
+    full.topic_data = [*empty.topic_data, *full.topic_data]
+    assert [len(t.partition_responses) for t in wire.call(full, version).responses] == [1]
+
+
 def test_without_acks_there_is_no_answer(wire: Wire, topic: Topic) -> None:
     wire.send(produce_request(topic, build(TWO), version=9, acks=0), 9)
     wire.assert_silent()

@@ -271,3 +271,18 @@ def test_simulated_workers_may_block_where_the_loop_may_not() -> None:
         return await workers.run(disk.read_file, "/a")
 
     assert asyncio.run(scenario()) == b"from a worker"
+
+
+def test_what_is_synced_is_there_after_memory_forgot_it(fs: FileSystem, home: str) -> None:
+    file = fs.open(f"{home}/a", create=True)
+    file.write(b"0123456789" * 10_000)
+    file.sync()
+    file.forget_cached()
+    assert file.size() == 100_000
+    assert file.read(99_990, 100) == b"0123456789"
+
+
+def test_a_note_is_an_empty_file_and_never_an_error(fs: FileSystem, home: str) -> None:
+    fs.leave_note(f"{home}/note")
+    fs.leave_note(f"{home}/note")
+    assert fs.file_size(f"{home}/note") == 0

@@ -16,6 +16,8 @@ from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.handlers import fetch, produce
+from penstock.broker.handlers.fetch_open import FetchOpener
+from penstock.broker.handlers.fetch_send import FetchSender
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replicas
 from penstock.broker.security.authorizer import AllowAll
@@ -145,15 +147,19 @@ class BrokerApp:
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
         )
         fetches = fetch.FetchHandler(
-            broker_id=settings.broker_id,
+            opener=FetchOpener(
+                broker_id=settings.broker_id,
+                rack=settings.rack,
+                sessions=sessions,
+                clock=ports.clock,
+                bytes_max=lambda: broker.settings.fetch.bytes_max,
+            ),
+            sender=FetchSender(ports.tasks, ports.workers),
             replicas=self._replicas,
-            sessions=sessions,
             authorizer=broker.authorizer,
             server=server,
             clock=ports.clock,
             tasks=ports.tasks,
-            workers=ports.workers,
-            bytes_max=lambda: broker.settings.fetch.bytes_max,
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)
         server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive)

@@ -200,9 +200,9 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def slot_completed(self, slot: Slot) -> None:
-        if self.closed or not self._slots or self._slots[0] is not slot:
-            return
         slots = self._slots
+        if not slots or slots[0] is not slot:
+            return
         while slots and (parts := slots[0].parts) is not None:
             slots.popleft()
             self._collect(parts)
@@ -296,8 +296,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.resume_reading()
 
     def _collect(self, parts: Sequence[Buffer]) -> None:
-        self._collected.extend(parts)
         for part in parts:
+            self._collected.append(part)
             self._collected_bytes += len(part)
 
     def _flush(self) -> None:

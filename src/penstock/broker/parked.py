@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.broker.handlers.produce_wire import Result
+from penstock.broker.handlers.produce_wire import ProducePrefix, Result, one_topic_response
 from penstock.broker.replicas import Replica
 from penstock.broker.slots import Slot
 from penstock.model import ErrorCode
@@ -24,26 +24,32 @@ Wait = tuple[Replica, int, int, int]
 class ParkedProduces:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._parked: dict[ParkedOne | ParkedProduce, float] = {}
+        # Parking must be cheap, and most are answered before the next sweep: a deadline is worked out only then.
+        self._fresh: dict[ParkedOne | ParkedProduce, int] = {}
+        self._deadlines: dict[ParkedOne | ParkedProduce, float] = {}
         self._sweeping = False
 
     def __len__(self) -> int:
-        return len(self._parked)
+        return len(self._fresh) + len(self._deadlines)
 
     def park(self, parked: ParkedOne | ParkedProduce, timeout_ms: int) -> None:
-        self._parked[parked] = self._clock.monotonic() + timeout_ms / 1000
+        self._fresh[parked] = timeout_ms
         if not self._sweeping:
             self._sweeping = True
             self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
     def forget(self, parked: ParkedOne | ParkedProduce) -> None:
-        self._parked.pop(parked, None)
+        if self._fresh.pop(parked, None) is None:
+            self._deadlines.pop(parked, None)
 
     def _sweep(self) -> None:
         now = self._clock.monotonic()
-        for parked in [parked for parked, deadline in self._parked.items() if deadline <= now]:
+        for parked in [parked for parked, deadline in self._deadlines.items() if deadline <= now]:
             parked.give_up()
-        self._sweeping = bool(self._parked)
+        fresh, self._fresh = self._fresh, {}
+        for parked, timeout_ms in fresh.items():
+            self._deadlines[parked] = now + timeout_ms / 1000
+        self._sweeping = bool(self._deadlines)
         if self._sweeping:
             self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
@@ -51,37 +57,42 @@ class ParkedProduces:
 class ParkedOne:
     """A request for one partition, the common case: its answer is ready and only has to be let go."""
 
-    __slots__ = ("_answer", "_index", "_parked", "_respond", "_slot")
+    __slots__ = ("_answer", "_correlation_id", "_index", "_parked", "_prefix", "_slot")
 
     def __init__(
         self,
         slot: Slot,
         answer: bytes,
-        respond: Callable[[list[list[Result]]], bytes],
+        prefix: ProducePrefix,
+        correlation_id: int,
         index: int,
         parked: ParkedProduces,
     ) -> None:
         self._slot: Slot | None = slot
         self._answer = answer
-        self._respond = respond
+        self._prefix = prefix
+        self._correlation_id = correlation_id
         self._index = index
         self._parked = parked
         slot.on_abandoned = self._abandoned
 
     def reached(self, index: int) -> None:
-        self._complete(self._answer)
+        slot = self._slot
+        if slot is not None:
+            self._slot = None
+            self._parked.forget(self)
+            slot.complete((self._answer,))
 
     def lost(self, index: int) -> None:
-        self._complete(self._respond([[Result(self._index, ErrorCode.NOT_LEADER_OR_FOLLOWER)]]))
+        self._fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def give_up(self) -> None:
-        self._complete(self._respond([[Result(self._index, ErrorCode.REQUEST_TIMED_OUT)]]))
+        self._fail(ErrorCode.REQUEST_TIMED_OUT)
 
-    def _complete(self, answer: bytes) -> None:
-        slot, self._slot = self._slot, None
-        if slot is not None:
-            self._parked.forget(self)
-            slot.complete((answer,))
+    def _fail(self, code: ErrorCode) -> None:
+        result = Result(self._index, code)
+        self._answer = one_topic_response(self._prefix.version, self._correlation_id, self._prefix, [result])
+        self.reached(0)
 
     def _abandoned(self) -> None:
         self._slot = None

@@ -3,8 +3,8 @@
 Promises    A write is appended whole, or raises and leaves a part behind for the caller to truncate. What ``sync`` and
             ``sync_dir`` returned for survives a power cut; nothing else does. A failed sync stays failed: Linux marks
             the lost pages clean, so that a second fsync would lie (fsyncgate).
-On the loop Only ``write``, ``read_nowait``, ``size`` and ``close`` may run there; anything that can wait for a device
-            raises ``InvariantBroken`` on a thread that runs an event loop.
+On the loop Only ``write``, ``read_nowait``, ``size``, ``close`` and ``leave_note`` may run there; anything that can
+            wait for a device raises ``InvariantBroken`` on a thread that runs an event loop.
 Elsewhere   macOS has no RWF_NOWAIT (``read_nowait`` reads plainly), no fdatasync (F_FULLFSYNC) and no syncfs.
 """
 
@@ -32,6 +32,8 @@ _DIRECTORY_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _get_loop = asyncio._get_running_loop
 _full_fsync: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 _fdatasync: Callable[[int], None] | None = getattr(os, "fdatasync", None)
+_fadvise: Callable[[int, int, int, int], None] | None = getattr(os, "posix_fadvise", None)  # macOS has none
+_dont_need: int | None = getattr(os, "POSIX_FADV_DONTNEED", None)
 _nowait_flag: int = getattr(os, "RWF_NOWAIT", 0)
 _make_buffer: Callable[[int], bytearray] | None = None
 
@@ -154,6 +156,12 @@ class DiskFile:
                 self._sync_error = error
                 raise
 
+    def forget_cached(self) -> None:
+        _refuse_on_loop()
+        if _fadvise is not None and _dont_need is not None:
+            with self._in_use() as descriptor:
+                _fadvise(descriptor, 0, 0, _dont_need)
+
     def map(self) -> Buffer:
         _refuse_on_loop()
         if self._view is None:
@@ -206,21 +214,34 @@ class DiskFile:
 class _LockFile(DiskFile):
     """A file whose lock ends with it."""
 
-    __slots__ = ("_identity",)
+    __slots__ = ("_identity", "_on_close")
 
     def __init__(self, descriptor: int, path: str, identity: tuple[int, int]) -> None:
         super().__init__(descriptor, path, writable=True)
         self._identity = identity
+        self._on_close: Callable[[], None] | None = None
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        self._on_close = callback
 
     def close(self) -> None:
         with _locked_files_guard:
             if not self._is_closed:
                 _locked_files.discard(self._identity)
             super().close()
+        if self._on_close is not None:
+            on_close, self._on_close = self._on_close, None
+            on_close()
 
 
 class DiskFileSystem:
     """``ports.FileSystem`` of the machine. Paths are used as given (relative ones from the working directory)."""
+
+    def __init__(self) -> None:
+        # Folders under lock, open for as long as that lasts: syncfs tells a descriptor of the failures since it was
+        # opened, and of earlier ones only if nobody was told before, be it another broker on the same file system.
+        self._roots: dict[str, int] = {}
+        self._roots_guard = threading.Lock()
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, writable: bool = True) -> DiskFile:
         _refuse_on_loop()
@@ -281,7 +302,14 @@ class DiskFileSystem:
 
     def sync_all(self, path: str) -> bool:
         _refuse_on_loop()
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with self._roots_guard:
+                root = self._roots.get(path)
+                descriptor = os.dup(root) if root is not None else os.open(path, _DIRECTORY_FLAGS | os.O_CLOEXEC)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                return False  # no failed sync: file by file it needs no descriptor
+            raise
         try:
             return posix.syncfs(descriptor)
         finally:
@@ -312,6 +340,10 @@ class DiskFileSystem:
             raise
         self.sync_dir(os.path.dirname(path) or ".")
 
+    def leave_note(self, path: str) -> None:
+        with contextlib.suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+
     def free_bytes(self, path: str) -> int:
         """What an ordinary user may still write: the root user's reserve does not count."""
         _refuse_on_loop()
@@ -333,10 +365,28 @@ class DiskFileSystem:
             else:
                 if (known.st_dev, known.st_ino) in _locked_files:
                     return None
-            return _lock(path)
+            file = _lock(path)
+        if file is not None:
+            self._open_root(os.path.dirname(path) or ".", file)
+        return file
+
+    def _open_root(self, path: str, lock: _LockFile) -> None:
+        try:
+            descriptor = os.open(path, _DIRECTORY_FLAGS | os.O_CLOEXEC)
+        except BaseException:
+            lock.close()
+            raise
+
+        def close() -> None:
+            with self._roots_guard:
+                self._roots.pop(path, None)
+                os.close(descriptor)
+
+        self._roots[path] = descriptor
+        lock.when_closed(close)
 
 
-def _lock(path: str) -> DiskFile | None:
+def _lock(path: str) -> _LockFile | None:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

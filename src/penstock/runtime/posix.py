@@ -7,8 +7,10 @@ need it (the command-line tools).
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 _M_TRIM_THRESHOLD = -1
@@ -30,8 +32,9 @@ def _libc() -> Any:
 
 
 def syncfs(descriptor: int) -> bool:
-    """Flush the whole file system of an open file; False where there is no such call. The GIL is released meanwhile."""
-    if not sys.platform.startswith("linux"):
+    """Flush the whole file system of an open file; False where there is no such call, or where it says "fine" when
+    writing failed (Linux before 5.8). The GIL is released meanwhile."""
+    if not sys.platform.startswith("linux") or not syncfs_reports_failures(os.uname().release):
         return False
     try:
         call = _libc().syncfs
@@ -43,6 +46,12 @@ def syncfs(descriptor: int) -> bool:
 
     error = ctypes.get_errno()
     raise OSError(error, os.strerror(error))
+
+
+@cache
+def syncfs_reports_failures(release: str) -> bool:
+    found = re.match(r"(\d+)\.(\d+)", release)
+    return found is not None and (int(found[1]), int(found[2])) >= (5, 8)
 
 
 def keep_large_buffers() -> bool:

@@ -3,6 +3,8 @@
 lock            .lock is held by one process at a time (Kafka's kind of lock)
 identity        meta.properties: another cluster's or node's folder is refused
 clean marker    .kafka_cleanshutdown is removed, durably, before anything else is done
+failed sync     .penstock_sync_failed says that the page cache must not be believed; it goes when recovery is done. It
+                need not be durable: a power cut takes the page cache too
 folders         of known partitions are loaded; others are left alone or set aside, never deleted
 """
 
@@ -36,6 +38,7 @@ class Contents:
     """What was found at start."""
 
     is_clean: bool = False
+    sync_failed: bool = False  # the former process ended so: memory may hold what the disk never got
     partitions: list[TopicPartition] = field(default_factory=list)  # known, with a folder
     strays: list[StrayFolder] = field(default_factory=list)
     going: list[str] = field(default_factory=list)  # -delete folders
@@ -97,8 +100,10 @@ def write_identity(fs: FileSystem, data_dir: str, identity: FolderIdentity) -> N
 def look(fs: FileSystem, data_dir: str, known: Mapping[TopicPartition, TopicId], unique: list[bytes]) -> Contents:
     """Read the checkpoints and the clean marker, and sort the folders. ``unique``: 16 bytes for each folder that may
     have to be renamed, at least one per known partition."""
+    sync_failed = fs.exists(f"{data_dir}/{names.SYNC_FAILED}")
     contents = Contents(
-        is_clean=_take_clean_marker(fs, data_dir),
+        is_clean=_take_clean_marker(fs, data_dir) and not sync_failed,
+        sync_failed=sync_failed,
         recovery_points=read_offsets(fs, f"{data_dir}/{names.RECOVERY_POINTS}"),
         log_starts=read_offsets(fs, f"{data_dir}/{names.LOG_STARTS}"),
         high_watermarks=read_offsets(fs, f"{data_dir}/{names.HIGH_WATERMARKS}"),

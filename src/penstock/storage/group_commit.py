@@ -72,8 +72,6 @@ class GroupCommit:
 
     def mark_dirty(self, log: PartitionLog, *, urgent: bool = False) -> None:
         """``log`` was appended to. Cheap when it is known to be dirty already."""
-        if not urgent and log in self._later:
-            return
         if urgent or log.log_end_offset - log.flushed_end_offset >= log.config.flush_messages:
             self.hurry(log)
         elif log not in self._later and log not in self._ready and log not in self._syncing:

@@ -6,7 +6,8 @@ Life        ``open`` recovers every known partition in workers, several at a tim
             checkpoints and then the clean-shutdown marker, without which the next start scans from the recovery points.
 Housework   checkpoint rounds, retention, removal of deleted files after a delay, expiry of idle producers. There are no
             timers per partition.
-Failure     a failed sync gives the folder up: every log refuses appends, and ``on_fatal`` is told once.
+Failure     a failed sync gives the folder up: every log refuses appends, and ``on_fatal`` is told once. A note is left
+            for the next start, which then checks the disk and not the page cache.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from penstock.storage.group_commit import FlushMode, GroupCommit
 from penstock.storage.log import LogPorts, PartitionLog
 from penstock.storage.producers import EXPIRATION_MS
 from penstock.storage.recovery import Found, Recovered, recover
+from penstock.storage.segment_files import SyncFailed
 from penstock.storage.tracked_workers import TrackedWorkers
 
 _log = logging.getLogger(__name__)
@@ -153,7 +155,13 @@ class LogManager:
         self._rounds.found(contents.recovery_points, contents.log_starts)
         if contents.going:
             self._remove_later(contents.going, 0)
-        await self._load(contents, known, config_of)
+        try:
+            await self._load(contents, known, config_of)
+        except SyncFailed:
+            self._fs.leave_note(f"{self.data_dir}/{names.SYNC_FAILED}")
+            raise
+        if contents.sync_failed:
+            await self._workers.run(self._fs.remove, f"{self.data_dir}/{names.SYNC_FAILED}")
         for tp in known:
             if tp not in self._logs:
                 self.create(tp, known[tp], config_of(tp.topic))
@@ -192,6 +200,7 @@ class LogManager:
         _log.critical("the data folder %s failed and takes no more writes: %s", self.data_dir, error)
         for log in self._logs.values():
             log.fail(error)
+        self._fs.leave_note(f"{self.data_dir}/{names.SYNC_FAILED}")
         self._on_fatal(error)
 
     # --- logs ---------------------------------------------------------------------------------------------------------
@@ -281,6 +290,7 @@ class LogManager:
                     interval_bytes=config_of(tp.topic).index_interval_bytes,
                     producer_expiration_ms=self._config.producer_id_expiration_ms,
                     now_ms=now_ms,
+                    distrusts_memory=contents.sync_failed,
                 )
             )
         threads = max(1, self._config.recovery_threads)

@@ -49,6 +49,7 @@ class Found:
     interval_bytes: int
     producer_expiration_ms: int
     now_ms: int
+    distrusts_memory: bool = False  # after a failed sync: read what is to be checked from the device
 
 
 @dataclass(slots=True)
@@ -187,6 +188,9 @@ def _recover_segments(
             continue
         file = fs.open(path)
         try:
+            if found.distrusts_memory:
+                sync_file(file)  # pages that still wait to be written are not forgotten, those that were lost are
+                file.forget_cached()
             segment = _scan_one(fs, found, log, file, base, collected, scan_from, recovery_point)
             size_bytes = segment.scanned.position if segment.scanned else segment.size_bytes
             cut = file.size() > size_bytes

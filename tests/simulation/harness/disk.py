@@ -99,6 +99,11 @@ class SimulatedFile:
             raise self._sync_error
         self._disk.carry_out(Synced(self._inode))
 
+    def forget_cached(self) -> None:
+        refuse_on_loop()
+        content = self._content()
+        content[:] = self._disk.on_platter(self._inode)
+
     def map(self) -> Buffer:
         refuse_on_loop()
         self._disk.faults.check_read(self._path)
@@ -308,6 +313,11 @@ class SimulatedDisk:
             raise
         self.sync_dir(path.rpartition("/")[0] or "/")
 
+    def leave_note(self, path: str) -> None:
+        parent, name = self._parent(path)
+        if name not in self._directories[parent]:
+            self._create(parent, name, is_directory=False)
+
     def free_bytes(self, path: str) -> int:
         refuse_on_loop()
         return TOTAL_BYTES if self.faults.space_bytes is None else self.faults.space_bytes
@@ -328,6 +338,10 @@ class SimulatedDisk:
 
     def content_of(self, inode: int) -> bytearray:
         return self._files[inode]
+
+    def on_platter(self, inode: int) -> bytes:
+        """What the device will hold of a file when everything pending has been written."""
+        return self._durable.content_of(inode)
 
     def release_lock(self, file: SimulatedFile) -> None:
         for inode, holder in list(self._locks.items()):

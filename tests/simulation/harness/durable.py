@@ -119,6 +119,10 @@ class DurableState:
         files = {inode: self._content_with(inode, kept, torn or {}) for inode in sorted(reachable & self._files.keys())}
         return Image(files, {inode: directories[inode] for inode in sorted(reachable & directories.keys())})
 
+    def content_of(self, inode: int) -> bytes:
+        """A file when all that is pending for it has reached the disk."""
+        return self._content_with(inode, {sequence for sequence, _ in self._content_ops.get(inode, ())}, {})
+
     def _content_with(self, inode: int, kept: Collection[int], torn: Mapping[int, Wrote]) -> bytes:
         content = bytearray(self._files[inode])
         for sequence, op in self._content_ops.get(inode, ()):

@@ -233,3 +233,48 @@ def test_a_buffer_that_is_not_zeroed_is_an_ordinary_bytearray() -> None:
     del buffer[3:]
     buffer.extend(b"def")
     assert buffer == b"abcdef"
+
+
+def test_a_locked_folder_is_synced_through_one_descriptor_from_first_to_last(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fresh one would not be told of failures that another program's syncfs has been told of."""
+    own = DiskFileSystem()
+    opened: list[str] = []
+    real = os.open
+    lock = own.lock(f"{tmp_path}/.lock")
+    assert lock is not None
+    monkeypatch.setattr(os, "open", lambda path, *rest: (opened.append(path), real(path, *rest))[1])
+    monkeypatch.setattr(posix, "syncfs", lambda descriptor: os.path.samestat(os.fstat(descriptor), tmp_path.stat()))
+    assert own.sync_all(str(tmp_path)) and own.sync_all(str(tmp_path))
+    assert opened == []
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    lock.close()
+    lock.close()
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before - 2
+    assert own.sync_all(str(tmp_path))
+    assert opened == [str(tmp_path)]
+
+
+def test_too_many_open_files_are_no_failed_sync(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: str, *_: int) -> int:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
+
+    monkeypatch.setattr(os, "open", refuse)
+    assert DiskFileSystem().sync_all(str(tmp_path)) is False
+
+
+@pytest.mark.parametrize(
+    ("release", "reports"),
+    [
+        ("5.7.19-generic", False),
+        ("4.18.0", False),
+        ("5.8", True),
+        ("5.15.0-1-amd64", True),
+        ("6.1", True),
+        ("?", False),
+    ],
+)
+def test_a_kernel_whose_syncfs_hides_failures_is_not_asked(release: str, reports: bool) -> None:
+    assert posix.syncfs_reports_failures(release) is reports

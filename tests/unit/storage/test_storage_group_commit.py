@@ -203,3 +203,16 @@ def test_a_callback_that_fails_does_not_stop_the_commit_of_others() -> None:
         assert [log.flushed_end_offset for log in logs] == [2] * 10
 
     asyncio.run(run())
+
+
+def test_a_topics_flush_messages_bring_a_sync_forward_that_waits_for_its_time() -> None:
+    async def run() -> None:
+        rig = Rig(storage=StorageConfig(flush="interval", flush_interval_ms=300))
+        log = await prepare(rig)
+        rig.reconfigure(flush_messages=3)
+        for number in range(6):
+            await rig.append(log, make_batch())
+            await settle()
+            assert log.flushed_end_offset == (number + 1) // 3 * 3
+
+    asyncio.run(run())

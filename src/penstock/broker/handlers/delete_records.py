@@ -25,15 +25,17 @@ Row = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
 async def handle(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
-    topics = []
+    # As Kafka answers: each topic and each of its partitions once; of a repeated partition the last offset counts.
+    offsets_of: dict[str, dict[int, int]] = {}
     for topic in request.topics:
+        for wanted in topic.partitions:
+            offsets_of.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
+    topics = []
+    for name, offsets in offsets_of.items():
         rows = await asyncio.gather(
-            *(
-                _row(ctx, TopicPartition(topic.name, wanted.partition_index), wanted.offset)
-                for wanted in topic.partitions
-            )
+            *(_row(ctx, TopicPartition(name, index), offset) for index, offset in offsets.items())
         )
-        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=topic.name, partitions=list(rows)))
+        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=list(rows)))
     return DeleteRecordsResponse(topics=topics)
 
 

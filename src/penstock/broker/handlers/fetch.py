@@ -13,27 +13,14 @@ Not done    fetches of followers (replica ids): refused until there are replicas
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
-from penstock.broker.fetch_sessions import (
-    FINAL_EPOCH,
-    INITIAL_EPOCH,
-    FetchPartition,
-    FetchSession,
-    FetchSessions,
-    Key,
-)
-from penstock.broker.handlers.fetch_wire import (
-    FIRST_WITH_LEADER_HINTS,
-    FIRST_WITH_TOPIC_ID,
-    Endpoint,
-    Part,
-    PartitionData,
-    encode,
-    without_plans,
-)
+from penstock.broker.fetch_sessions import FetchPartition, Key
+from penstock.broker.handlers.fetch_open import Fetch, FetchOpener
+from penstock.broker.handlers.fetch_send import FetchSender
+from penstock.broker.handlers.fetch_wire import FIRST_WITH_LEADER_HINTS, PartitionData, encode, without_plans
 from penstock.broker.parked_fetch import ParkedFetch
 from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
@@ -44,15 +31,13 @@ from penstock.model import (
     ErrorCode,
     NotLeader,
     OffsetOutOfRange,
-    StorageFailed,
     TopicId,
     TopicPartition,
 )
-from penstock.ports import Buffer, Clock, Tasks, Workers
+from penstock.ports import Clock, Tasks
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
-from penstock.protocol.schema.fetch import FetchRequest
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
 from penstock.storage.reads import Planned
 
@@ -60,7 +45,6 @@ API = Api(key=1, versions=range(4, 19), name="Fetch")
 
 CONSUMER = -1
 DEBUGGING_CONSUMER = -2  # may read up to the log's end
-READ_COMMITTED = 1
 # Decoded, a request takes many times its size; a real one of this size would name 300,000 partitions.
 REQUEST_BYTES_MAX = 8_388_608
 # Partitions that return at least this much are read when they are sent; smaller ones are collected into one write.
@@ -69,61 +53,25 @@ STREAM_FROM_BYTES = 262_144
 FLUSH_WAIT_MS = 1_000
 
 
-class Fetch:
-    """One request on its way: what is wanted, within which limits, and how to answer."""
-
-    __slots__ = (
-        "bytes_max",
-        "connection",
-        "correlation_id",
-        "listener_endpoint",
-        "max_wait_ms",
-        "min_bytes",
-        "read_committed",
-        "replica_id",
-        "session",
-        "session_is_new",
-        "version",
-        "wanted",
-    )
-
-    version: int
-    correlation_id: int
-    connection: Connection
-    replica_id: int
-    read_committed: bool
-    min_bytes: int
-    max_wait_ms: int
-    bytes_max: int
-    wanted: list[FetchPartition]
-    session: FetchSession | None
-    session_is_new: bool
-    listener_endpoint: Endpoint
-
-
 class FetchHandler:
     def __init__(
         self,
         *,
-        broker_id: int,
+        opener: FetchOpener,
+        sender: FetchSender,
         replicas: Replicas,
-        sessions: FetchSessions,
         authorizer: Authorizer,
         server: Server,
         clock: Clock,
         tasks: Tasks,
-        workers: Workers,
-        bytes_max: Callable[[], int],
     ) -> None:
-        self._broker_id = broker_id
+        self._opener = opener
+        self._sender = sender
         self._replicas = replicas
-        self._sessions = sessions
         self._authorizer = authorizer
         self._server = server
         self._clock = clock
         self._tasks = tasks
-        self._workers = workers
-        self._bytes_max = bytes_max
         self.parked_count = 0
 
     def receive(
@@ -141,63 +89,22 @@ class FetchHandler:
         body = view[:end]
         _, position = decode_request_header(body, start)
         request, _ = request_decoder(1, version)(body, position)
-        fetch = Fetch()
-        fetch.version = version
-        fetch.correlation_id = correlation_id
-        fetch.connection = connection
-        refused = self._open(fetch, connection, request)
-        if refused is not None:
-            connection.respond(*without_plans(encode(version, correlation_id, (), error_code=refused)))
+        fetch = self._opener.open(connection, request, version, correlation_id)
+        if isinstance(fetch, ErrorCode):
+            connection.respond(*without_plans(encode(version, correlation_id, (), error_code=fetch)))
             return
         results, size_bytes, cold = self._read(fetch)
         if cold:
             self._read_cold_soon(fetch, connection.park(), results, cold)
         elif self.parked_count >= FETCH_WAITERS_MAX:
-            self._send(fetch, results, None)
+            self._sender.send(fetch, results, None)
         elif not self._is_enough(fetch, results, size_bytes):
             self._park(fetch, connection.park(), size_bytes, fetch.max_wait_ms)
         elif size_bytes == 0 and self._awaits_flush(fetch, results):
             # What was acknowledged before this request must be found by it, as it would be in Kafka.
             self._park(fetch, connection.park(), size_bytes, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
-            self._send(fetch, results, None)
-
-    def _open(self, fetch: Fetch, connection: Connection, request: FetchRequest) -> ErrorCode | None:
-        """Settle session, partitions and limits; a code refuses the whole request."""
-        by_topic_id = fetch.version >= FIRST_WITH_TOPIC_ID
-        asked = _asked(request, by_topic_id=by_topic_id)
-        now_s = self._clock.monotonic()
-        fetch.session = None
-        fetch.session_is_new = False
-        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.drop(request.session_id)
-            if request.session_epoch == INITIAL_EPOCH and fetch.version >= 7:
-                fetch.session = self._sessions.open(asked, by_topic_id=by_topic_id, now_s=now_s)
-                fetch.session_is_new = True
-            fetch.wanted = list(asked.values())
-        else:
-            session = self._sessions.find(
-                request.session_id, request.session_epoch, by_topic_id=by_topic_id, now_s=now_s
-            )
-            if isinstance(session, ErrorCode):
-                return session
-            _update_session(session, asked, request, by_topic_id=by_topic_id)
-            session.bump_epoch()
-            if session.partitions:
-                fetch.session = session
-            else:
-                self._sessions.drop(session.id)
-            fetch.wanted = list(session.partitions.values())
-        fetch.replica_id = request.replica_state.replica_id if fetch.version >= 15 else request.replica_id
-        fetch.read_committed = request.isolation_level == READ_COMMITTED
-        fetch.bytes_max = min(request.max_bytes, self._bytes_max())
-        fetch.min_bytes = min(request.min_bytes, fetch.bytes_max)
-        fetch.max_wait_ms = request.max_wait_ms
-        listener = connection.listener
-        fetch.listener_endpoint = Endpoint(
-            self._broker_id, listener.advertised_host, listener.advertised_port, self._replicas.rack
-        )
-        return None
+            self._sender.send(fetch, results, None)
 
     # --- reading
 
@@ -298,7 +205,7 @@ class FetchHandler:
                 bytes_left -= data.size_bytes
                 at_least_one_batch = at_least_one_batch and not data.size_bytes
         finally:
-            self._send(fetch, results, slot)
+            self._sender.send(fetch, results, slot)
 
     # --- waiting
 
@@ -338,81 +245,10 @@ class FetchHandler:
         if cold:
             self._read_cold_soon(fetch, slot, results, cold)
         else:
-            self._send(fetch, results, slot)
+            self._sender.send(fetch, results, slot)
         return True
 
     # --- answering
-
-    def _send(self, fetch: Fetch, results: Sequence[PartitionData], slot: Slot | None) -> None:
-        """Send the response, at once if its turn has come. Large parts are read and written one after the other: the
-        client is busy with the first while the next is read, and what was read is still in the processor's cache when
-        it is written."""
-        connection = fetch.connection
-        parts = self._response(fetch, results)
-        streams = connection.may_write_now(slot)
-        collected: list[Buffer] = []
-        emit = connection.write_now if streams else collected.append
-        for number, part in enumerate(parts):
-            if not isinstance(part, Planned):
-                emit(part)
-                continue
-            data = part.read_nowait()
-            if data is None:
-                self._send_rest_soon(fetch, slot or connection.park(), collected, parts[number:], streams=streams)
-                return
-            emit(data)
-        if slot is not None:
-            slot.complete(collected)
-        elif not streams:
-            connection.respond(*collected)
-
-    def _send_rest_soon(
-        self, fetch: Fetch, slot: Slot, collected: list[Buffer], rest: Sequence[Part], *, streams: bool
-    ) -> None:
-        """Some data has left memory since it was planned, and the response may have begun: a worker reads the rest."""
-        for part in rest:
-            if isinstance(part, Planned):
-                part.segment.pin()
-
-        async def send() -> None:
-            emit = fetch.connection.write_now if streams else collected.append
-            waiting = list(rest)
-            try:
-                while waiting and not fetch.connection.closed:
-                    part = waiting[0]
-                    emit(await self._workers.run(_read_pinned, part) if isinstance(part, Planned) else part)
-                    if isinstance(part, Planned):
-                        part.segment.unpin()
-                    del waiting[0]
-            except (OSError, StorageFailed):
-                # The response's size is promised already; there is no way to say what went wrong.
-                fetch.connection.abort()
-            finally:
-                for part in waiting:
-                    if isinstance(part, Planned):
-                        part.segment.unpin()
-                slot.complete(collected)
-
-        self._tasks.spawn("send cold data", send())
-
-    def _response(self, fetch: Fetch, results: Sequence[PartitionData]) -> list[Part]:
-        session_id = 0
-        session = fetch.session
-        if session is not None:
-            session_id = session.id
-            if fetch.session_is_new:
-                for data in results:
-                    session.remember(data)
-            else:
-                results = session.select(results)
-        hints = fetch.version >= FIRST_WITH_LEADER_HINTS and any(data.current_leader for data in results)
-        return encode(
-            fetch.version,
-            fetch.correlation_id,
-            results,
-            session_id=session_id,
-            endpoints=(fetch.listener_endpoint,) if hints else (),
-        )
 
     def _hint(self, key: Key) -> tuple[int, int] | None:
         topic, index = key
@@ -438,42 +274,6 @@ def _read_planned(data: PartitionData) -> bool:
     records = planned.read_nowait() if planned is not None else None
     data.records = records if records is not None else b""
     return records is not None
-
-
-def _read_pinned(planned: Planned) -> bytes:
-    """Blocking."""
-    file = planned.segment.file
-    data = file.read(planned.position, planned.size_bytes) if file is not None else b""
-    if len(data) != planned.size_bytes:
-        raise StorageFailed(message=f"{planned.segment} is shorter than it was")
-    return data
-
-
-def _asked(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
-    asked: dict[Key, FetchPartition] = {}
-    for topic in request.topics:
-        name: str | bytes = topic.topic_id if by_topic_id else topic.topic
-        for p in topic.partitions:
-            key = (name, p.partition)
-            asked[key] = FetchPartition(
-                key, p.fetch_offset, p.partition_max_bytes, p.current_leader_epoch, p.last_fetched_epoch
-            )
-    return asked
-
-
-def _update_session(
-    session: FetchSession, asked: dict[Key, FetchPartition], request: FetchRequest, *, by_topic_id: bool
-) -> None:
-    for key, partition in asked.items():
-        known = session.partitions.get(key)
-        if known is None:
-            session.partitions[key] = partition
-        else:
-            known.update(partition)
-    for forgotten in request.forgotten_topics_data:
-        name: str | bytes = forgotten.topic_id if by_topic_id else forgotten.topic
-        for index in forgotten.partitions:
-            session.partitions.pop((name, index), None)
 
 
 def _divergence(epochs: LeaderEpochs, wanted: FetchPartition, log_end_offset: int) -> tuple[int, int] | None:

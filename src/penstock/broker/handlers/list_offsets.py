@@ -39,7 +39,9 @@ SINCE_VERSION = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 
+READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
+NO_EPOCH = -1
 DEBUGGING_CONSUMER = -2
 
 Row = ListOffsetsResponse.ListOffsetsPartitionResponse
@@ -57,15 +59,17 @@ async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsRespon
         for topic in request.topics
         for partition in topic.partitions
     )
-    topics = []
+    # As Kafka answers: each topic and each of its partitions once, whatever was repeated or left empty.
+    wanted_of: dict[str, dict[int, ListOffsetsRequest.ListOffsetsPartition]] = {}
     for topic in request.topics:
+        for wanted in topic.partitions:
+            wanted_of.setdefault(topic.name, {})[wanted.partition_index] = wanted
+    topics = []
+    for name, partitions in wanted_of.items():
         rows = await asyncio.gather(
-            *(
-                _row(ctx, request, TopicPartition(topic.name, wanted.partition_index), wanted, named)
-                for wanted in topic.partitions
-            )
+            *(_row(ctx, request, TopicPartition(name, index), wanted, named) for index, wanted in partitions.items())
         )
-        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=topic.name, partitions=list(rows)))
+        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=list(rows)))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -77,6 +81,8 @@ async def _row(
     named: Counter[TopicPartition],
 ) -> Row:
     try:
+        if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
         if named[tp] > 1:
             raise BrokerError(ErrorCode.INVALID_REQUEST)
         if wanted.timestamp < 0 and ctx.version < SINCE_VERSION.get(wanted.timestamp, 1 << 15):
@@ -86,6 +92,8 @@ async def _row(
         partition = ctx.broker.replicas.partition(tp)
         if partition is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if wanted.current_leader_epoch < NO_EPOCH:  # only -1 stands for none here; a fetch takes any below zero for it
+            raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
         partition.require_leader(wanted.current_leader_epoch)
         if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
             await partition.settle()

@@ -15,6 +15,8 @@ from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpoc
 
 API = Api(key=23, versions=range(2, 5), name="OffsetForLeaderEpoch")
 
+NO_EPOCH = -1
+
 Row = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
@@ -35,6 +37,8 @@ def _row(ctx: Context, topic: str, wanted: OffsetForLeaderEpochRequest.OffsetFor
     partition = ctx.broker.replicas.partition(TopicPartition(topic, wanted.partition))
     if partition is None:
         return Row(partition=wanted.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if wanted.current_leader_epoch < NO_EPOCH:  # only -1 stands for none here; a fetch takes any below zero for it
+        return Row(partition=wanted.partition, error_code=ErrorCode.FENCED_LEADER_EPOCH)
     try:
         partition.require_leader(wanted.current_leader_epoch)
     except BrokerError as failed:

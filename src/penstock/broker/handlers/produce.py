@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
 from penstock.broker.handlers.produce_held import Admitted, NeedsLook, Place, Prepared, Room
+from penstock.broker.handlers.produce_refusals import failed_result, refused_result
 from penstock.broker.handlers.produce_wire import (
     BODY,
     FIRST_WITH_TOPIC_ID,
@@ -126,7 +127,7 @@ class ProduceHandler:
             )
         except BrokerError as failed:
             # It can't be tried again: what was written, if anything, is the log's to know.
-            result = _failed(index, failed, log.log_start_offset)
+            result = failed_result(index, failed, log.log_start_offset)
             return self._answer(connection, _OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
         replica.appended_bytes += size_bytes
         if acks == 0:
@@ -136,8 +137,7 @@ class ProduceHandler:
         )
         if acks == 1 or last_offset < partition.high_watermark:
             return answer
-        request = _OneTopic(prefix.version, correlation_id, prefix)
-        parked = ParkedOne(connection.park(), answer, request.response, index, self._parked)
+        parked = ParkedOne(connection.park(), answer, prefix, correlation_id, index, self._parked)
         replica.produce_waiters.append((last_offset + 1, parked, 0))
         self._parked.park(parked, prefix.timeout_ms)
         return None
@@ -235,18 +235,18 @@ class ProduceHandler:
         at: Place,
     ) -> Result | Admitted | NeedsLook:
         index, records = entry
-        if not -1 <= acks <= 1:
-            return Result(index, ErrorCode.INVALID_REQUIRED_ACKS)
         if isinstance(replicas, ErrorCode):
             return Result(index, replicas)
         replica = replicas.get(index)
         if replica is None:
             return Result(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if not -1 <= acks <= 1:
+            return Result(index, ErrorCode.INVALID_REQUIRED_ACKS)
         log = replica.partition.log
         looked_at = None
         if prepared is not None:
             if replica in prepared.out_of_room:
-                return _failed(index, prepared.out_of_room[replica])
+                return failed_result(index, prepared.out_of_room[replica])
             looked_at = prepared.looked_at.get(at)
         try:
             if looked_at is None:
@@ -257,13 +257,7 @@ class ProduceHandler:
                 raise looked_at
             batch, header = looked_at
         except BatchRefused as refused:
-            return Result(
-                index,
-                refused.code,
-                log_start_offset=log.log_start_offset,
-                message=refused.message or None,
-                record_errors=refused.record_errors,
-            )
+            return refused_result(index, refused, records, log.log_start_offset)
         if header.attributes & TRANSACTIONAL_BIT:
             return Result(index, ErrorCode.INVALID_TXN_STATE)
         return replica, batch, header
@@ -325,7 +319,7 @@ class ProduceHandler:
                 raise StorageFailed(message="the request names a partition twice")
             appended = partition.append(batch, header, now_ms, is_urgent=is_urgent or bool(replica.fetch_waiters))
         except BrokerError as failed:
-            return _failed(index, failed, log.log_start_offset), 0
+            return failed_result(index, failed, log.log_start_offset), 0
         replica.appended_bytes += len(batch)
         base_offset, last_offset, append_time_ms = appended
         return Result(index, 0, base_offset, append_time_ms, log.log_start_offset), last_offset + 1
@@ -375,18 +369,14 @@ class _AnyTopics:
         self._topics = topics
 
     def response(self, results: list[list[Result]]) -> bytes:
-        rows = [(name, topic_id, row) for (name, topic_id), row in zip(self._topics, results, strict=True)]
+        # A topic without partitions is not answered for, as in Kafka.
+        rows = [(name, topic_id, row) for (name, topic_id), row in zip(self._topics, results, strict=True) if row]
         return response(self.version, self._correlation_id, rows)
 
 
 def _is_quick(replica: Replica) -> bool:
     log = replica.partition.log
     return not (log.needs_deep_look or log.config.timestamp_is_append_time)
-
-
-def _failed(index: int, failed: BrokerError, log_start_offset: int = -1) -> Result:
-    """Kafka sends texts about refused batches only; others are for the log."""
-    return Result(index, failed.code, log_start_offset=log_start_offset)
 
 
 def _view(records: bytes | memoryview | None) -> memoryview:
