@@ -11,6 +11,8 @@ import pytest
 from support.clients.base import Admin, Client
 from support.clients.choose import CLIENTS, LIBRARIES, make_admin, make_client
 from support.clients.kcat import is_installed
+from support.verbs import Topic, create_topic, describe_topic
+from support.wire import Wire
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -37,3 +39,13 @@ def library(request: pytest.FixtureRequest, bootstrap: str) -> Client:
 @pytest.fixture(params=LIBRARIES)
 def admin(request: pytest.FixtureRequest, bootstrap: str) -> Admin:
     return make_admin(request.param, bootstrap)
+
+
+@pytest.fixture
+def internal_topic(wire: Wire) -> Topic:
+    """__transaction_state, made like any other topic where the broker has not made it yet."""
+    name = "__transaction_state"
+    try:
+        return describe_topic(wire, name)
+    except AssertionError:
+        return create_topic(wire, name)

@@ -15,7 +15,7 @@ from support.verbs import EARLIEST, LATEST, MAX_TIMESTAMP, Topic, append, fetch,
 from support.wire import Wire
 
 UNKNOWN_SERVER_ERROR, OUT_OF_RANGE, UNKNOWN_TOPIC, UNSUPPORTED_VERSION, INVALID_REQUEST = -1, 1, 3, 35, 42
-FENCED_EPOCH, UNKNOWN_EPOCH = 74, 75
+INVALID_TOPIC, FENCED_EPOCH, UNKNOWN_EPOCH = 17, 74, 75
 LIST_VERSIONS = range(1, 12)
 
 
@@ -144,6 +144,11 @@ def test_deleting_records_moves_the_start_forward_only(wire: Wire, topic: Topic,
     assert delete_records(wire, topic, 0, version=version, partition=9) == (UNKNOWN_TOPIC, -1)
     assert delete_records(wire, topic, -1, version=version) == (0, 9)
     assert append(wire, topic, build([b"next"])) == 9
+
+
+def test_records_of_an_internal_topic_are_not_deleted(wire: Wire, internal_topic: Topic) -> None:
+    assert delete_records(wire, internal_topic, 0, version=2) == (INVALID_TOPIC, -1)
+    assert delete_records(wire, internal_topic, 0, version=2, partition=999) == (UNKNOWN_TOPIC, -1)
 
 
 def test_of_two_deletions_in_one_partition_the_last_counts_and_is_answered(wire: Wire, topic: Topic) -> None:

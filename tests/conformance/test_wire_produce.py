@@ -12,7 +12,7 @@ from support.verbs import Topic, append, create_topic, end_offset, produce, prod
 from support.waiting import eventually
 from support.wire import Wire
 
-CORRUPT, UNKNOWN_TOPIC, TOO_LARGE, BAD_ACKS, BAD_TIMESTAMP = 2, 3, 10, 21, 32
+CORRUPT, UNKNOWN_TOPIC, TOO_LARGE, INVALID_TOPIC, BAD_ACKS, BAD_TIMESTAMP = 2, 3, 10, 17, 21, 32
 TXN_AUTHORIZATION, NO_SUCH_CODEC, INVALID_RECORD, UNKNOWN_ID = 53, 76, 87, 100
 HOUR_MS = 3_600_000
 TWO = [b"a", b"b"]
@@ -139,6 +139,17 @@ def test_a_topic_without_partitions_is_not_answered_for(wire: Wire, topic: Topic
     assert wire.call(empty, version).responses == []
     full.topic_data = [*empty.topic_data, *full.topic_data]
     assert [len(t.partition_responses) for t in wire.call(full, version).responses] == [1]
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+def test_an_internal_topic_is_written_by_admins_only(
+    connect: Callable[..., Wire], wire: Wire, internal_topic: Topic, version: int
+) -> None:
+    batch = build([Rec(b"v", b"k")])
+    answer = produce(wire, internal_topic, batch, version=version)
+    assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (INVALID_TOPIC, -1, -1)
+    admin = connect(client_id="__admin_client")
+    assert produce(admin, internal_topic, batch, version=version).error_code == 0
 
 
 def test_without_acks_there_is_no_answer(wire: Wire, topic: Topic) -> None:

@@ -33,29 +33,53 @@ from penstock.protocol.records.rewrite import set_append_time
 from penstock.storage.batch_refused import BatchRefused
 from penstock.storage.deep_admission import examine, needs_deep_look, writable
 
-__all__ = ["BatchRefused", "admit", "needs_deep_look"]
+__all__ = ["BatchRefused", "admit", "needs_deep_look", "plain_header"]
 
 RECORD_BYTES_MIN = 7
 """A record with neither key nor value nor headers."""
 _MESSAGE_BYTES_MIN = 14  # of the oldest message format; Kafka cuts batches by it before it knows their version
+_NOT_PLAIN_BITS = APPEND_TIME_BIT | CONTROL_BIT
 _read_length = struct.Struct(">i").unpack_from
 _read_magic = struct.Struct(">b").unpack_from
 
 
+def plain_header(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bool) -> BatchHeader | None:
+    """The header of a batch that a topic with create times takes as it is: the common case, in one go. None: something
+    is wrong, or to be changed, or to be looked at; ``admit`` knows what. Not for topics that need a deep look."""
+    if len(batch) < HEADER_BYTES:
+        return None
+    header = read_header(batch, 0)
+    offset, length, _, magic, crc, attributes, last_delta, base_ms, max_ms, producer_id, _, sequence, count = header
+    size = LOG_OVERHEAD_BYTES + length
+    codec = attributes & CODEC_MASK
+    if (
+        size != len(batch)
+        or magic != MAGIC
+        or offset
+        or size > config.max_message_bytes
+        or size > config.segment_bytes
+        or attributes & _NOT_PLAIN_BITS
+        or codec > ZSTD
+        or (codec == ZSTD and not zstd_allowed)
+        or count <= 0
+        or last_delta != count - 1
+        or size - HEADER_BYTES < (count * RECORD_BYTES_MIN if codec == NONE else 1)
+        or (sequence < 0 and producer_id >= 0)
+        or max_ms < base_ms
+        or max_ms > now_ms + config.timestamp_after_max_ms
+        or crc32c(batch[ATTRIBUTES_POSITION:]) != crc
+    ):
+        return None
+    return header
+
+
 def admit(
-    batch: memoryview,
-    config: LogConfig,
-    now_ms: int,
-    tp: TopicPartition,
-    *,
-    zstd_allowed: bool = True,
-    looks_deep: bool | None = None,
+    batch: memoryview, config: LogConfig, now_ms: int, tp: TopicPartition, *, zstd_allowed: bool = True
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to append for one partition's records field, with its header; ``BatchRefused`` if there is none.
 
     ``batch`` is changed in place where it can be (append time); what is returned may be a part of it (Kafka ignores an
-    incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7. ``looks_deep``
-    is ``needs_deep_look(config)``, from callers that have it at hand.
+    incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7.
     """
     if len(batch) < HEADER_BYTES:
         raise _cut_off(batch)
@@ -84,8 +108,7 @@ def admit(
         raise _inconsistent(header, tp)
     if size > config.segment_bytes:
         raise BatchRefused(ErrorCode.RECORD_LIST_TOO_LARGE, reason=f"{size} bytes do not fit into a segment of {tp}")
-    if looks_deep is None:
-        looks_deep = needs_deep_look(config)
+    looks_deep = needs_deep_look(config)
     if config.timestamp_is_append_time:
         if attributes & APPEND_TIME_BIT or looks_deep:
             return examine(batch, header, config, now_ms, tp)

@@ -10,6 +10,7 @@ from penstock.broker.handlers.produce_wire import (
     ProducePrefix,
     Result,
     one_topic_response,
+    parse_one_partition,
     parse_partitions,
     parse_prefix,
     response,
@@ -122,3 +123,25 @@ def test_responses_say_what_the_codec_would_say(version: int, results: list[Resu
     message, end = response_decoder(0, version)(by_hand[4:], position)
     assert end == len(by_hand) - 4
     assert [p.index for p in message.responses[0].partition_responses] == [r.index for r in results]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_packed_answer_for_one_partition_is_the_codecs(version: int) -> None:
+    prefix = parse_prefix(request_bytes(version, [("topic-é", [(0, b"")])]), 0, 1_000, version)
+    assert prefix is not None
+    result = Result(7, 0, 2**40, 1_234, 5)
+    packed = prefix.pack_answer(77, result.index, result.base_offset, result.append_time_ms, result.log_start_offset)
+    assert packed == one_topic_response(version, 77, prefix, [result])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(index=st.integers(0, 2**31 - 1), records=st.binary(max_size=40_000))
+@settings(max_examples=20, deadline=None)
+def test_a_request_for_one_partition_is_read_in_one_go(version: int, index: int, records: bytes) -> None:
+    data = request_bytes(version, [("topic", [(index, records)])])
+    prefix = parse_prefix(data, 0, len(data), version)
+    assert prefix is not None
+    one = parse_one_partition(prefix, data, memoryview(data), 0, len(data))
+    assert one is not None and (one[0], bytes(one[1])) == (index, records)
+    more = request_bytes(version, [("topic", [(index, records), (1, b"")])])
+    assert parse_one_partition(prefix, more, memoryview(more), 0, len(more)) is None

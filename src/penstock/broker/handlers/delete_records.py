@@ -2,7 +2,7 @@
 
 Behaviour   Moves a partition's log start; whole segments below it are deleted by retention. -1 means the high
             watermark. An offset at or below the log start changes nothing and succeeds. Refused for topics that are
-            only compacted.
+            only compacted, and for internal ones.
 Versions    v2 flexible.
 """
 
@@ -13,6 +13,7 @@ import asyncio
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.cluster.names import is_internal
 from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, TopicPartition
 from penstock.protocol.schema.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 
@@ -53,6 +54,8 @@ async def _delete(ctx: Context, tp: TopicPartition, offset: int) -> int:
     partition = ctx.broker.replicas.partition(tp)
     if partition is None:
         raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if is_internal(tp.topic):
+        raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition.require_leader()
     if not partition.log.config.deletes:
         raise BrokerError(ErrorCode.POLICY_VIOLATION)

@@ -23,7 +23,6 @@ from penstock.broker.handlers.produce_wire import (
     FIRST_WITH_TOPIC_ID,
     ProducePrefix,
     Result,
-    one_partition_response,
     one_topic_response,
     parse_one_partition,
     parse_partitions,
@@ -33,17 +32,20 @@ from penstock.broker.handlers.produce_wire import (
 from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
+from penstock.cluster.names import is_internal
 from penstock.model import BrokerError, ErrorCode, StorageFailed, TopicId, invariant
 from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.records.header import TRANSACTIONAL_BIT
-from penstock.storage.admission import BatchRefused, admit
+from penstock.storage.admission import BatchRefused, admit, plain_header
 
 API = Api(key=0, versions=range(3, 14), name="Produce")
 
 ALL = -1
 ZSTD_SINCE = 7
+ADMIN_CLIENT_ID = "__admin_client"  # whoever calls itself this may write to internal topics, as in Kafka
+ADMIN_CLIENT_ID_RAW = len(ADMIN_CLIENT_ID).to_bytes(2, "big") + ADMIN_CLIENT_ID.encode()  # what a prefix starts with
 LONG_WAY = b""  # no answer is empty
 
 Entry = tuple[int, memoryview]
@@ -112,29 +114,25 @@ class ProduceHandler:
         partition = replica.partition
         log = partition.log
         now_ms = self._clock.now_ms()
-        try:
-            batch, header = admit(
-                records, log.config, now_ms, log.tp, zstd_allowed=prefix.version >= ZSTD_SINCE, looks_deep=False
-            )
-        except BatchRefused:
-            return LONG_WAY
-        size_bytes = len(batch)
-        if header.attributes & TRANSACTIONAL_BIT or not log.can_append(size_bytes, header.max_timestamp, now_ms):
+        header = plain_header(records, log.config, now_ms, zstd_allowed=prefix.version >= ZSTD_SINCE)
+        if (
+            header is None
+            or header.attributes & TRANSACTIONAL_BIT
+            or not log.can_append(len(records), header.max_timestamp, now_ms)
+        ):
             return LONG_WAY
         try:
             base_offset, last_offset, append_time_ms = partition.append(
-                batch, header, now_ms, is_urgent=acks == ALL or bool(replica.fetch_waiters)
+                records, header, now_ms, is_urgent=acks == ALL or bool(replica.fetch_waiters)
             )
         except BrokerError as failed:
             # It can't be tried again: what was written, if anything, is the log's to know.
             result = failed_result(index, failed, log.log_start_offset)
             return self._answer(connection, _OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
-        replica.appended_bytes += size_bytes
+        replica.appended_bytes += len(records)
         if acks == 0:
             return None
-        answer = one_partition_response(
-            prefix, correlation_id, index, base_offset, append_time_ms, log.log_start_offset
-        )
+        answer = prefix.pack_answer(correlation_id, index, base_offset, append_time_ms, log.log_start_offset)
         if acks == 1 or last_offset < partition.high_watermark:
             return answer
         parked = ParkedOne(connection.park(), answer, prefix, correlation_id, index, self._parked)
@@ -145,7 +143,7 @@ class ProduceHandler:
     def _receive_any(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
     ) -> bytes | None:
-        _, position = decode_request_header(view[:end], start)
+        header, position = decode_request_header(view[:end], start)
         message, _ = request_decoder(0, version)(view[:end], position)
         request = _AnyTopics(
             version,
@@ -155,20 +153,21 @@ class ProduceHandler:
         )
         topics: list[Topic] = []
         for topic in message.topic_data:
-            replicas = self._replicas_of(connection, version, topic.name, topic.topic_id)
+            replicas = self._replicas_of(connection, version, topic.name, topic.topic_id, header.client_id)
             topics.append((replicas, [(p.index, _view(p.records)) for p in topic.partition_data]))
         return self._append(connection, request, message.acks, message.timeout_ms, topics)
 
     def _resolve(self, connection: Connection, prefix: ProducePrefix) -> None:
         by_id = prefix.version >= FIRST_WITH_TOPIC_ID
         name, topic_id = ("", prefix.topic_id) if by_id else (prefix.topic, b"")
-        prefix.replicas = self._replicas_of(connection, prefix.version, name, topic_id)
+        client_id = ADMIN_CLIENT_ID if prefix.raw.startswith(ADMIN_CLIENT_ID_RAW) else None
+        prefix.replicas = self._replicas_of(connection, prefix.version, name, topic_id, client_id)
         if isinstance(prefix.replicas, dict) and -1 <= prefix.acks <= 1:
             prefix.quick = {index: replica for index, replica in prefix.replicas.items() if _is_quick(replica)}
         prefix.generation = self._replicas.generation
 
     def _replicas_of(
-        self, connection: Connection, version: int, name: str, topic_id: bytes
+        self, connection: Connection, version: int, name: str, topic_id: bytes, client_id: str | None
     ) -> dict[int, Replica] | ErrorCode:
         if version >= FIRST_WITH_TOPIC_ID:
             found = self._replicas.topic_name(TopicId(topic_id))
@@ -178,7 +177,12 @@ class ProduceHandler:
         allowed = self._authorizer.allows(
             connection.principal, connection.peer_host, Operation.WRITE, ResourceType.TOPIC, name
         )
-        return self._replicas.of_topic(name) if allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        if not allowed:
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        replicas = self._replicas.of_topic(name)
+        if replicas and is_internal(name) and client_id != ADMIN_CLIENT_ID:
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        return replicas
 
     # --- the same for every shape of request
 

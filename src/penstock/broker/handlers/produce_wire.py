@@ -10,7 +10,7 @@ is not of that shape (several topics, unknown tags) goes through the compiled co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,10 +40,10 @@ class ProducePrefix:
 
     __slots__ = (
         "acks",
-        "answer_bytes",
         "flexible",
         "generation",
         "head_bytes",
+        "pack_answer",
         "quick",
         "raw",
         "replicas",
@@ -57,14 +57,14 @@ class ProducePrefix:
         self.raw = raw
         self.acks = acks
         self.timeout_ms = timeout_ms
-        self.answer_bytes = 0
         self.topic_raw = topic_raw  # the topic as it stands on the wire, repeated in the response
         self.flexible = version >= FIRST_FLEXIBLE
         self.generation = -1
         self.replicas: dict[int, Replica] | ErrorCode = {}
         self.quick: dict[int, Replica] = {}  # those that need no preparation
         self.head_bytes = BODY + len(raw)
-        self.answer_bytes = len(one_partition_response(self, 0, 0, 0, 0, 0)) - 4
+        # (correlation id, index, base offset, append time, log start offset) of one partition that went well
+        self.pack_answer = _answer_packer(version, topic_raw)
 
     @property
     def topic(self) -> str:
@@ -122,7 +122,7 @@ def parse_one_partition(
     """(index, records) of a request for a single partition; None: it is not one, or not quite."""
     position = start + prefix.head_bytes
     if prefix.flexible:
-        if end - position < 10 or buffer[position] != 2 or buffer[end - 3 : end] != _NO_TAGS:
+        if end - position < 9 or buffer[position] != 2 or buffer[end - 3 : end] != _NO_TAGS:
             return None
         (index,) = _i32(buffer, position + 1)
         position += 5
@@ -221,33 +221,31 @@ _plain_v3 = Struct(">ihqq").pack
 _plain_v5 = Struct(">ihqqq").pack
 _plain_v8 = Struct(">ihqqqih").pack
 _flexible_v9 = Struct(">ihqqqBBB").pack
-# The same with the count of partitions before and the throttle time behind (and tags, all empty).
-_one_v3 = Struct(">iihqqi").pack
-_one_v5 = Struct(">iihqqqi").pack
-_one_v8 = Struct(">iihqqqihi").pack
-_one_v9 = Struct(">BihqqqB8x").pack
 _FLEXIBLE_END = bytes(6)  # the topic's tags, throttle time, the response's tags
 
 
-def one_partition_response(
-    prefix: ProducePrefix,
-    correlation_id: int,
-    index: int,
-    base_offset: int,
-    append_time_ms: int,
-    log_start_offset: int,
-) -> bytes:
-    """The response to a request for one partition that went well."""
-    version = prefix.version
-    if prefix.flexible:
-        head = _flexible_head(prefix.answer_bytes, correlation_id, 0, 2)
-        return head + prefix.topic_raw + _one_v9(2, index, 0, base_offset, append_time_ms, log_start_offset, 1)
-    head = _plain_head(prefix.answer_bytes, correlation_id, 1)
+def _answer_packer(version: int, topic_raw: bytes) -> Callable[[int, int, int, int, int], bytes]:
+    """Packs the whole frame at once; what does not change from answer to answer is bound already."""
+    topic = f"{len(topic_raw)}s"
+    if version >= FIRST_FLEXIBLE:
+        layout = Struct(f">iiBB{topic}BihqqqB8x")  # ends with empty tags, no throttle time, no error
+        size, pack = layout.size - 4, layout.pack
+        return lambda correlation_id, index, base, time, start: pack(
+            size, correlation_id, 0, 2, topic_raw, 2, index, 0, base, time, start, 1
+        )
+    layout = Struct(f">iii{topic}iihqq" + ("qihi" if version >= 8 else "qi" if version >= 5 else "i"))
+    size, pack = layout.size - 4, layout.pack
     if version >= 8:
-        return head + prefix.topic_raw + _one_v8(1, index, 0, base_offset, append_time_ms, log_start_offset, 0, -1, 0)
+        return lambda correlation_id, index, base, time, start: pack(
+            size, correlation_id, 1, topic_raw, 1, index, 0, base, time, start, 0, -1, 0
+        )
     if version >= 5:
-        return head + prefix.topic_raw + _one_v5(1, index, 0, base_offset, append_time_ms, log_start_offset, 0)
-    return head + prefix.topic_raw + _one_v3(1, index, 0, base_offset, append_time_ms, 0)
+        return lambda correlation_id, index, base, time, start: pack(
+            size, correlation_id, 1, topic_raw, 1, index, 0, base, time, start, 0
+        )
+    return lambda correlation_id, index, base, time, start: pack(
+        size, correlation_id, 1, topic_raw, 1, index, 0, base, time, 0
+    )
 
 
 def one_topic_response(version: int, correlation_id: int, prefix: ProducePrefix, results: list[Result]) -> bytes:
