@@ -26,7 +26,7 @@ from penstock.broker.services import Broker
 from penstock.cluster.controller import Controller
 from penstock.cluster.delta import Delta
 from penstock.cluster.features import OF_A_NEW_CLUSTER
-from penstock.cluster.follower import ImageFollower
+from penstock.cluster.follower import FOLLOWER_TASK, ImageFollower
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import Endpoint
 from penstock.cluster.startup import join_cluster
@@ -40,6 +40,9 @@ from penstock.ports import Clock, FileSystem, MetadataStore, Network, Random, Ta
 from penstock.storage.manager import LogManager, StorageConfig
 
 log = logging.getLogger("penstock.broker")
+
+VITAL_TASKS = (FOLLOWER_TASK,)
+"""A broker in which one of these has failed must not go on as if it had not: whoever runs it ends the process."""
 
 
 class Ports(NamedTuple):

@@ -11,7 +11,7 @@ import logging
 import sys
 
 from penstock import __version__
-from penstock.broker.app import BrokerApp, Ports
+from penstock.broker.app import VITAL_TASKS, BrokerApp, Ports
 from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
@@ -47,7 +47,7 @@ def serve(options: argparse.Namespace) -> int:
 async def _serve(settings: BrokerSettings) -> int:
     clock = SystemClock()
     workers = ThreadWorkers()
-    tasks = LoopTasks()
+    tasks = LoopTasks(on_failure=_task_failed)
     ports = Ports(
         clock=clock,
         random=SystemRandom(),
@@ -97,6 +97,13 @@ def _in_words(error: BaseException) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def _task_failed(name: str, error: BaseException) -> None:
+    log.error("task %s failed", name, exc_info=error)
+    if name in VITAL_TASKS:
+        log.critical("the broker can't go on without it, ending now")
+        environment.halt(1)
 
 
 def _disk_failed(error: BaseException) -> None:

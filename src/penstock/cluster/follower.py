@@ -25,6 +25,9 @@ RETRY_MAX_S = 5.0
 # A watch normally delivers within milliseconds. When it does not, and somebody waits, listing beats doubting.
 SILENCE_MAX_S = 1.0
 
+FOLLOWER_TASK = "follow the metadata store"
+"""The task's name: a broker whose follower has failed must not go on as if it had not."""
+
 Subscriber = Callable[[Delta], None]
 
 
@@ -46,7 +49,7 @@ class ImageFollower:
     async def start(self) -> None:
         """List the store into the image (raises what the store raises), then keep following it in a task."""
         await self.refresh()
-        self._tasks.spawn("follow the metadata store", self._follow())
+        self._tasks.spawn(FOLLOWER_TASK, self._follow())
 
     async def refresh(self) -> None:
         """List the store now and bring the image to that revision."""
