@@ -41,6 +41,10 @@ from penstock.storage.manager import LogManager, StorageConfig
 
 log = logging.getLogger("penstock.broker")
 
+STOP_WAIT_S = 2.0
+STOP_STEP_S = 0.002
+"""A stop waits this long at most for flushes under way, and looks this often."""
+
 VITAL_TASKS = (FOLLOWER_TASK,)
 """A broker in which one of these has failed must not go on as if it had not: whoever runs it ends the process."""
 
@@ -65,6 +69,7 @@ class BrokerApp:
         self.addresses: list[tuple[str, int]] = []
         self._ports = ports
         self._image = MetadataImage()
+        self._parked_produces = ParkedProduces(ports.clock)
         self._logs = LogManager(
             settings.storage.data_dir,
             fs=ports.fs,
@@ -128,10 +133,19 @@ class BrokerApp:
         self._server.open()
 
     async def stop(self) -> None:
+        await self._server.stop_serving()
+        await self._answer_what_is_parked()
         await self._server.close()
         await self._ports.tasks.cancel_all()
         await self._logs.close()
         await self._store.close()
+
+    async def _answer_what_is_parked(self) -> None:
+        """What is appended is answered before the connections close: its producers need not send it again."""
+        clock = self._ports.clock
+        deadline = clock.monotonic() + STOP_WAIT_S
+        while len(self._parked_produces) and clock.monotonic() < deadline:
+            await clock.sleep(STOP_STEP_S)
 
     # --- putting together
 
@@ -140,7 +154,7 @@ class BrokerApp:
         server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks))
         produces = produce.ProduceHandler(
             self._replicas,
-            ParkedProduces(ports.clock),
+            self._parked_produces,
             broker.authorizer,
             ports.clock,
             ports.tasks,
@@ -190,7 +204,12 @@ class BrokerApp:
         }
 
     def _config_of(self, topic: str) -> LogConfig:
-        return topic_config(self._image.topic_configs(topic), self.settings)
+        try:
+            return topic_config(self._image.topic_configs(topic), self.settings)
+        except ConfigError as error:
+            # Checked when it was stored; by another version, perhaps. The broker's defaults are better than no broker.
+            log.error("a stored setting of topic %s can't be used, the defaults are: %s", topic, error)
+            return self.settings.log
 
     def _image_changed(self, delta: Delta) -> None:
         if None in delta.broker_configs or self.settings.broker_id in delta.broker_configs:

@@ -218,8 +218,14 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """A request of this connection is being served; it is not idle however long that takes."""
-        return bool(self._slots) or self._held > 0
+        """A request of this connection is being served; it is not idle however long that takes. One whose peer does not
+        take its responses is."""
+        return (bool(self._slots) or self._held > 0) and not self._write_paused
+
+    @property
+    def is_closing(self) -> bool:
+        """It was told to close, and waits for its peer to take what was sent before."""
+        return not self.closed and self._transport.is_closing()
 
     @property
     def has_partial_frame(self) -> bool:

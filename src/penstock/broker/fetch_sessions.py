@@ -34,6 +34,7 @@ class FetchPartition:
         "max_bytes",
         "told_high_watermark",
         "told_log_start",
+        "was_found",
     )
 
     def __init__(self, key: Key, fetch_offset: int, max_bytes: int, leader_epoch: int, last_fetched_epoch: int) -> None:
@@ -44,6 +45,7 @@ class FetchPartition:
         self.last_fetched_epoch = last_fetched_epoch
         self.told_high_watermark = -1
         self.told_log_start = -1
+        self.was_found = False  # its topic has been there
 
     def update(self, asked: FetchPartition) -> None:
         self.fetch_offset = asked.fetch_offset
@@ -133,7 +135,7 @@ class FetchSessions:
 
     def open(self, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> FetchSession | None:
         """A new session for a full request, or None when there is no slot for it."""
-        if not partitions or not self._make_place(len(partitions), now_s):
+        if not self._make_place(len(partitions), now_s):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:

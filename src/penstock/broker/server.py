@@ -79,9 +79,16 @@ class Server:
         for connection in list(self._connections):
             connection.unhold()
 
-    async def close(self) -> None:
+    async def stop_serving(self) -> None:
+        """Accept nobody and serve no further request; what was served already is still answered."""
         for listener in self._listeners:
             await listener.close()
+        self._listeners.clear()
+        for connection in list(self._connections):
+            connection.hold()
+
+    async def close(self) -> None:
+        await self.stop_serving()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         for connection in list(self._connections):
@@ -174,7 +181,9 @@ class Server:
         starved = self.frame_pool.has_waiters
         for connection in list(self._connections):
             idle_ticks = self.tick - connection.active_tick
-            if idle_ticks > idle_ticks_max and not connection.is_busy:
+            if connection.is_closing:
+                connection.abort()  # it had a whole sweep's time to go by itself
+            elif idle_ticks > idle_ticks_max and not connection.is_busy:
                 log.debug("closed the idle connection from %s", connection.peer_host)
                 connection.close()
             elif starved and connection.has_partial_frame and idle_ticks > UNFINISHED_SWEEPS_MAX:

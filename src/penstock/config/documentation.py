@@ -91,7 +91,7 @@ _BROKER = {
     "pauses.",
     "penstock.flush": "When a record counts as stored: ack, when it is on the disk (fsync); interval and os, when "
     "the system "
-    "has it, with flushes as log.flush.* says or as the system likes.",
+    "has it, flushed within a second (or flush.ms) or when the system likes.",
     "penstock.request.memory.bytes": "Bytes of requests that are partly received, over all connections; beyond it, "
     "reading "
     "pauses. queued.max.request.bytes is stronger.",

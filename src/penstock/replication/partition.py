@@ -84,19 +84,25 @@ class Partition:
                 return Appended(original.base_offset, original.last_offset, original.timestamp)
         appended = self.log.append(batch, header, leader_epoch=self.leader_epoch, now_ms=now_ms)
         self._commits.mark_dirty(self.log, urgent=is_urgent)
-        if not self._follows_flush:
+        if not self.waits_for_flush:
             self._advance(self.log.log_end_offset)
         return appended
 
     @property
+    def waits_for_flush(self) -> bool:
+        """Whether the high watermark follows the flushed end: by ``penstock.flush``, or because the topic wants every
+        batch flushed (``flush.messages`` of 1)."""
+        return self._follows_flush or self.log.config.flush_messages <= 1
+
+    @property
     def end_offset_when_flushed(self) -> int:
         """Where the high watermark will be when the flush under way is done, if nothing but that holds it back."""
-        return self.log.log_end_offset if self._follows_flush else self.high_watermark
+        return self.log.log_end_offset if self.waits_for_flush else self.high_watermark
 
     async def settle(self) -> None:
         """Wait for the flush of what is appended now, so that a question about the end counts what was acknowledged
         before it, with acks=1 too. Raises ``StorageFailed``."""
-        if self._follows_flush and self.high_watermark < self.log.log_end_offset:
+        if self.waits_for_flush and self.high_watermark < self.log.log_end_offset:
             await self.log.flush()
 
     def hurry(self) -> None:
@@ -118,8 +124,7 @@ class Partition:
             raise NotLeader()
 
     def _flushed(self, flushed_end_offset: int) -> None:
-        if self._follows_flush:
-            self._advance(flushed_end_offset)
+        self._advance(flushed_end_offset)
 
     def _advance(self, high_watermark: int) -> None:
         if high_watermark > self.high_watermark:

@@ -46,7 +46,10 @@ class TcpNetwork:
         self._backlog = backlog
 
     async def listen(self, host: str, port: int, factory: _Factory) -> TcpListener:
-        addresses = await _addresses(_without_brackets(host))
+        try:
+            addresses = await _addresses(_without_brackets(host))
+        except OSError as error:
+            raise OSError(error.errno, f"can't listen on {host}:{port}: {error.strerror}") from error
         for attempt in range(_FREE_PORT_ATTEMPTS_MAX):
             try:
                 servers = await self._bind(addresses, port, factory)

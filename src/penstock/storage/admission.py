@@ -33,7 +33,7 @@ from penstock.protocol.records.rewrite import set_append_time
 from penstock.storage.batch_refused import BatchRefused
 from penstock.storage.deep_admission import examine, needs_deep_look, writable
 
-__all__ = ["BatchRefused", "admit", "needs_deep_look", "plain_header"]
+__all__ = ["BatchRefused", "LookNeeded", "admit", "needs_deep_look", "plain_header"]
 
 RECORD_BYTES_MIN = 7
 """A record with neither key nor value nor headers."""
@@ -73,13 +73,24 @@ def plain_header(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allo
     return header
 
 
+class LookNeeded(Exception):
+    """The records have to be looked at, which takes too long for the loop: ``admit`` again, in a worker."""
+
+
 def admit(
-    batch: memoryview, config: LogConfig, now_ms: int, tp: TopicPartition, *, zstd_allowed: bool = True
+    batch: memoryview,
+    config: LogConfig,
+    now_ms: int,
+    tp: TopicPartition,
+    *,
+    zstd_allowed: bool = True,
+    may_look: bool = True,
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to append for one partition's records field, with its header; ``BatchRefused`` if there is none.
 
     ``batch`` is changed in place where it can be (append time); what is returned may be a part of it (Kafka ignores an
-    incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7.
+    incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7. Raises
+    ``LookNeeded`` instead of looking at the records unless it ``may_look``.
     """
     if len(batch) < HEADER_BYTES:
         raise _cut_off(batch)
@@ -111,7 +122,7 @@ def admit(
     looks_deep = needs_deep_look(config)
     if config.timestamp_is_append_time:
         if attributes & APPEND_TIME_BIT or looks_deep:
-            return examine(batch, header, config, now_ms, tp)
+            return _examine(batch, header, config, now_ms, tp, may_look=may_look)
         batch = writable(batch)
         return batch, set_append_time(batch, now_ms)
     if (
@@ -120,8 +131,16 @@ def admit(
         or attributes & APPEND_TIME_BIT
         or looks_deep
     ):
-        return examine(batch, header, config, now_ms, tp)
+        return _examine(batch, header, config, now_ms, tp, may_look=may_look)
     return batch, header
+
+
+def _examine(
+    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition, *, may_look: bool
+) -> tuple[memoryview, BatchHeader]:
+    if not may_look:
+        raise LookNeeded
+    return examine(batch, header, config, now_ms, tp)
 
 
 def _inconsistent(header: BatchHeader, tp: TopicPartition) -> BatchRefused:

@@ -50,6 +50,16 @@ class OffsetIndex:
         slot = bisect_right(self.relative_offsets, offset - self.base_offset) - 1
         return self.positions[slot] if slot >= 0 else 0
 
+    def position_near_end(self, from_position: int, from_offset: int) -> int:
+        """Where to start walking for what lies behind both; the last entry when none does."""
+        if from_position <= 0 and from_offset <= self.base_offset:
+            return 0
+        slot = max(
+            bisect_left(self.positions, from_position),
+            bisect_left(self.relative_offsets, from_offset - self.base_offset),
+        )
+        return self.positions[slot] if slot < len(self.positions) else self.last_position
+
     def whole_batch_before(self, position: int) -> int:
         """The start of an indexed batch that ends at or before ``position``; 0 when none is known."""
         # The entry before the last one at or below: its batch ends where a later one starts.

@@ -192,6 +192,14 @@ class ProducerStates:
         last_stable_offset = next(iter(self._ongoing), offset + 1)
         return CompletedTxn(header.producer_id, first_offset, offset, marker.is_abort, last_stable_offset)
 
+    def widen(self, found: ProducerState) -> None:
+        """The log's end was searched for a producer's batches: take over those that a snapshot does not hold."""
+        state = self._producers.get(found.producer_id)
+        if state is None or not state.batches or not found.batches or state.epoch != found.epoch:
+            return
+        if len(found.batches) > len(state.batches) and found.batches[-1].last_offset == state.batches[-1].last_offset:
+            state.batches = found.batches
+
     def replay(self, batch: Buffer, header: BatchHeader, now_ms: int) -> CompletedTxn | None:
         """A batch of the log (at ``header.base_offset``), as a follower or recovery meets it: believed, not checked.
 

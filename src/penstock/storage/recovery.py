@@ -28,13 +28,17 @@ from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.leftovers import finish_interrupted_work
 from penstock.storage.offset_index import OffsetIndex
 from penstock.storage.producer_snapshot import CorruptSnapshot
-from penstock.storage.producers import ProducerStates
+from penstock.storage.producers import BATCHES_KEPT, ProducerStates
 from penstock.storage.scan import Collected, ScannedSegment, scan
 from penstock.storage.segment import SPAN_BYTES, read_span
 from penstock.storage.segment_files import set_aside, sync_file, sync_folder
 from penstock.storage.time_index import TimeIndex
 
 _log = logging.getLogger(__name__)
+
+WINDOW_BYTES_MAX = 8 * 1024 * 1024
+WINDOW_RECORDS_MAX = 10_000
+"""How far from its end a log is searched for the batches that producers may send again: some milliseconds' work."""
 
 
 @dataclass(slots=True)
@@ -112,7 +116,27 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
     if not found.is_clean:
         sync_folder(fs, found.path)  # names that were seen may have been in memory only
     _settle_offsets(fs, found, log)
+    _widen_windows(log)
     return log
+
+
+def _widen_windows(log: Recovered) -> None:
+    """A snapshot knows a producer's last batch only, but one that had several under way when the broker stopped sends
+    the first of them again: find the others near the log's end, in its last segment."""
+    if log.file is None or all(len(state.batches) == BATCHES_KEPT for state in log.producers.states()):
+        return
+    last = log.segments[-1]
+    assert last.scanned is not None
+    position = last.scanned.index.position_near_end(
+        last.size_bytes - WINDOW_BYTES_MAX, log.log_end_offset - WINDOW_RECORDS_MAX
+    )
+    near_end = ScannedSegment.empty(last.base_offset)
+    near_end.position = position
+    producers = ProducerStates(log.producers.tp)
+    collected = Collected(LeaderEpochs(), producers)
+    scan(log.file, last.size_bytes, near_end, collected, interval_bytes=1 << 31, verify_from_offset=0)
+    for state in producers.states():
+        log.producers.widen(state)
 
 
 def _segment_bases(fs: FileSystem, path: str) -> list[int]:

@@ -18,9 +18,16 @@ from collections.abc import Sequence
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
 from penstock.broker.fetch_sessions import FetchPartition, Key
-from penstock.broker.handlers.fetch_open import Fetch, FetchOpener
+from penstock.broker.handlers.fetch_open import Fetch, FetchOpener, asked_partitions
 from penstock.broker.handlers.fetch_send import FetchSender
-from penstock.broker.handlers.fetch_wire import FIRST_WITH_LEADER_HINTS, PartitionData, encode, without_plans
+from penstock.broker.handlers.fetch_wire import (
+    FIRST_WITH_LEADER_HINTS,
+    FIRST_WITH_TOPIC_ID,
+    Part,
+    PartitionData,
+    encode,
+    without_plans,
+)
 from penstock.broker.parked_fetch import ParkedFetch
 from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
@@ -38,6 +45,7 @@ from penstock.ports import Clock, Tasks
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
+from penstock.protocol.schema.fetch import FetchRequest
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
 from penstock.storage.reads import Planned
 
@@ -47,6 +55,11 @@ CONSUMER = -1
 DEBUGGING_CONSUMER = -2  # may read up to the log's end
 # Decoded, a request takes many times its size; a real one of this size would name 300,000 partitions.
 REQUEST_BYTES_MAX = 8_388_608
+NOT_FOUND = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 # Partitions that return at least this much are read when they are sent; smaller ones are collected into one write.
 STREAM_FROM_BYTES = 262_144
 # A flush takes a few ms; one that takes longer than this is not waited for.
@@ -89,6 +102,9 @@ class FetchHandler:
         body = view[:end]
         _, position = decode_request_header(body, start)
         request, _ = request_decoder(1, version)(body, position)
+        if not 0 <= request.isolation_level <= 1:
+            connection.respond(*without_plans(_failed_response(request, version, correlation_id)))
+            return
         fetch = self._opener.open(connection, request, version, correlation_id)
         if isinstance(fetch, ErrorCode):
             connection.respond(*without_plans(encode(version, correlation_id, (), error_code=fetch)))
@@ -118,10 +134,12 @@ class FetchHandler:
             data = PartitionData(wanted)
             results.append(data)
             try:
-                replica = self._replica(fetch, wanted.key)
+                replica = self._replica(fetch, wanted)
                 limit = self._prepare(fetch, data, replica)
                 if data.diverging_epoch is not None or limit <= wanted.fetch_offset:
                     continue
+                if min(wanted.max_bytes, fetch.bytes_max) < 0:
+                    raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "a negative limit")  # Kafka's answer to it
                 planned = replica.partition.log.plan(
                     wanted.fetch_offset,
                     up_to_end_offset=limit,
@@ -137,12 +155,14 @@ class FetchHandler:
             bytes_left -= data.size_bytes
         return results, size_bytes, cold
 
-    def _replica(self, fetch: Fetch, key: Key) -> Replica:
-        topic, index = key
+    def _replica(self, fetch: Fetch, wanted: FetchPartition) -> Replica:
+        topic, index = wanted.key
         if isinstance(topic, bytes):
             name = self._replicas.topic_name(TopicId(topic))
             if name is None:
-                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
+                # A topic that went while a session had it is no longer there; one that never was is unknown.
+                gone = wanted.was_found
+                raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if gone else ErrorCode.UNKNOWN_TOPIC_ID)
         else:
             name = topic
         connection = fetch.connection
@@ -153,6 +173,7 @@ class FetchHandler:
         replica = self._replicas.of_topic(name).get(index)
         if replica is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        wanted.was_found = True
         return replica
 
     def _prepare(self, fetch: Fetch, data: PartitionData, replica: Replica) -> int:
@@ -193,7 +214,7 @@ class FetchHandler:
                 if bytes_left <= 0 and not at_least_one_batch:
                     break
                 try:
-                    read = await self._replica(fetch, wanted.key).partition.log.read_cold(
+                    read = await self._replica(fetch, wanted).partition.log.read_cold(
                         wanted.fetch_offset,
                         up_to_end_offset=limit,
                         size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
@@ -219,12 +240,12 @@ class FetchHandler:
         if any(data.error_code for data in results):
             return False
         return any(
-            data.wanted.fetch_offset < self._replica(fetch, data.wanted.key).partition.end_offset_when_flushed
+            data.wanted.fetch_offset < self._replica(fetch, data.wanted).partition.end_offset_when_flushed
             for data in results
         )
 
     def _park(self, fetch: Fetch, slot: Slot, size_bytes: int, wait_ms: int) -> None:
-        replicas = [self._replica(fetch, wanted.key) for wanted in fetch.wanted]
+        replicas = [self._replica(fetch, wanted) for wanted in fetch.wanted]
         parked = ParkedFetch(replicas, fetch.min_bytes - size_bytes, lambda force: self._wake(fetch, slot, force=force))
         self.parked_count += 1
 
@@ -254,6 +275,18 @@ class FetchHandler:
         topic, index = key
         name = self._replicas.topic_name(TopicId(topic)) if isinstance(topic, bytes) else topic
         return self._replicas.leader_of(TopicPartition(name, index)) if name is not None else None
+
+
+def _failed_response(request: FetchRequest, version: int, correlation_id: int) -> list[Part]:
+    """The whole request failed, in Kafka's form: before v13 with an error for each partition too."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    partitions = []
+    if version < FIRST_WITH_TOPIC_ID:
+        for wanted in asked_partitions(request, by_topic_id=False).values():
+            data = PartitionData(wanted, code)
+            data.aborted = ()
+            partitions.append(data)
+    return encode(version, correlation_id, partitions, error_code=code, session_id=request.session_id)
 
 
 def _take(data: PartitionData, planned: Planned) -> bool:
@@ -291,7 +324,8 @@ def _fail(fetch: Fetch, data: PartitionData, failed: BrokerError, leader: tuple[
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.records = b""
     data.planned = None
-    data.aborted = None
+    # Kafka lists no aborted transactions for what it does not find, and no list at all for what it can't read.
+    data.aborted = () if failed.code in NOT_FOUND else None
     data.diverging_epoch = None
     if fetch.version >= FIRST_WITH_LEADER_HINTS and failed.code in (
         ErrorCode.NOT_LEADER_OR_FOLLOWER,

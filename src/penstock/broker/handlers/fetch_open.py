@@ -78,7 +78,7 @@ class FetchOpener:
         fetch.correlation_id = correlation_id
         fetch.connection = connection
         by_topic_id = version >= FIRST_WITH_TOPIC_ID
-        asked = _asked(request, by_topic_id=by_topic_id)
+        asked = asked_partitions(request, by_topic_id=by_topic_id)
         now_s = self._clock.monotonic()
         fetch.session = None
         fetch.session_is_new = False
@@ -113,7 +113,7 @@ class FetchOpener:
         return fetch
 
 
-def _asked(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
+def asked_partitions(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
     asked: dict[Key, FetchPartition] = {}
     for topic in request.topics:
         name: str | bytes = topic.topic_id if by_topic_id else topic.topic

@@ -85,7 +85,11 @@ def _response(fetch: Fetch, results: Sequence[PartitionData]) -> list[Part]:
                 session.remember(data)
         else:
             results = session.select(results)
-    hints = fetch.version >= FIRST_WITH_LEADER_HINTS and any(data.current_leader for data in results)
+    hints = (
+        fetch.version >= FIRST_WITH_LEADER_HINTS
+        and fetch.replica_id < 0
+        and any(data.current_leader for data in results)
+    )
     return encode(
         fetch.version,
         fetch.correlation_id,

@@ -38,7 +38,7 @@ from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.records.header import TRANSACTIONAL_BIT
-from penstock.storage.admission import BatchRefused, admit, plain_header
+from penstock.storage.admission import BatchRefused, LookNeeded, admit, plain_header
 
 API = Api(key=0, versions=range(3, 14), name="Produce")
 
@@ -254,12 +254,13 @@ class ProduceHandler:
             looked_at = prepared.looked_at.get(at)
         try:
             if looked_at is None:
-                if log.needs_deep_look:
-                    return NeedsLook(at, replica, bytes(records))
-                looked_at = admit(records, log.config, now_ms, log.tp, zstd_allowed=version >= ZSTD_SINCE)
+                zstd_allowed = version >= ZSTD_SINCE
+                looked_at = admit(records, log.config, now_ms, log.tp, zstd_allowed=zstd_allowed, may_look=False)
             elif isinstance(looked_at, BatchRefused):
                 raise looked_at
             batch, header = looked_at
+        except LookNeeded:
+            return NeedsLook(at, replica, bytes(records))
         except BatchRefused as refused:
             return refused_result(index, refused, records, log.log_start_offset)
         if header.attributes & TRANSACTIONAL_BIT:
@@ -282,9 +283,11 @@ class ProduceHandler:
         async def prepare() -> None:
             try:
                 await prepared.prepare(looks, rooms, self._workers, now_ms, zstd_allowed=zstd_allowed)
-            finally:
-                connection.prepared_produce = prepared
-                connection.unhold()
+            except BaseException:
+                connection.abort()  # else the request would be tried again for ever
+                raise
+            connection.prepared_produce = prepared
+            connection.unhold()
 
         self._tasks.spawn("prepare a produce", prepare())
 
