@@ -102,7 +102,8 @@ def _from_environment(environ: Mapping[str, str], others: Collection[str]) -> It
         else:
             names = names or {variable_of(name): name for name in broker_settings()}
             if variable not in names:
-                raise ConfigError(f"{variable} stands for no setting{_nearest(variable, names)}")
+                short_forms = [PREFIX + form.upper().replace("-", "_") for form in (*SHORT_FORMS, "config", "set")]
+                raise ConfigError(f"{variable} stands for no setting{_nearest(variable, [*short_forms, *names])}")
             yield Given(names[variable], text.strip(), variable, 1)
 
 

@@ -39,8 +39,7 @@ SYNC_ALL_FROM_LOGS = 8
 with fdatasync on four threads and 0.6 ms with syncfs, 128 files 20 and 3.4 ms. Below it syncfs is avoided: it also
 waits for what other programs wrote to that file system."""
 LAG_S = 0.02
-"""How long an append may stay unsynced when nobody waits for it. Each sync costs the loop's thread some switches of the
-interpreter lock, which shows when small requests come without pause: hence not less."""
+"""How long an append may stay unsynced when nobody waits for it (docs/decisions/0001)."""
 _NEVER_MS = 9_223_372_036_854_775_807
 
 

@@ -272,3 +272,8 @@ def test_penstock_config_shows_every_default_when_asked(capsys: pytest.CaptureFi
 def test_the_variable_of_a_setting() -> None:
     assert variable_of("log.segment.bytes") == "PENSTOCK_LOG_SEGMENT_BYTES"
     assert variable_of("penstock.request.memory.bytes") == "PENSTOCK_REQUEST_MEMORY_BYTES"
+
+
+def test_a_misspelt_short_variable_is_shown_the_right_one() -> None:
+    with pytest.raises(ConfigError, match="did you mean PENSTOCK_DATA_DIR"):
+        load({}, [], {"PENSTOCK_DATADIR": "x"}, lambda path: b"")
