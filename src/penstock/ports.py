@@ -57,6 +57,10 @@ class File(Protocol):
         ``None`` when the device would have to be waited for. The buffer is fresh and the caller's own (a bytearray
         where a copy into bytes would cost as much as the read)."""
 
+    def lend_nowait(self, position: int, size: int) -> memoryview | None:
+        """The same bytes without a copy, to be handed to a socket and never looked into: they are the file's own pages.
+        ``None``: some are not in memory, or can't be lent here; use ``read_nowait``."""
+
     def read(self, position: int, size: int) -> bytes:
         """Blocking. Shorter only at the end of the file."""
 

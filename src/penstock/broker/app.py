@@ -17,7 +17,6 @@ from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.handlers import fetch, produce
 from penstock.broker.handlers.fetch_open import FetchOpener
-from penstock.broker.handlers.fetch_send import FetchSender
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replicas
 from penstock.broker.security.authorizer import AllowAll
@@ -171,7 +170,6 @@ class BrokerApp:
                 clock=ports.clock,
                 bytes_max=lambda: broker.settings.fetch.bytes_max,
             ),
-            sender=FetchSender(ports.tasks, ports.workers),
             replicas=self._replicas,
             authorizer=broker.authorizer,
             server=server,

@@ -34,7 +34,7 @@ WRITE_BUFFER_BYTES_MAX = 262_144
 _read_key_version_correlation = Struct(">ii").unpack_from
 _read_start = Struct(">iii").unpack_from  # size, key and version, correlation id
 _START_BYTES = 12
-# Smaller answers are joined into one buffer, larger ones handed over as they are.
+# Smaller answers are joined into one buffer, larger ones handed over as they are (lent bytes must be: see reads.py).
 JOINED_BYTES_MAX = 65_536
 # Responses collected while one chunk is served are handed over in one write, at the latest at this size.
 COLLECTED_BYTES_MAX = 1_048_576
@@ -99,8 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.release()
         slots, self._slots = self._slots, deque()
         for slot in slots:
-            if slot.on_abandoned is not None:
-                slot.on_abandoned()
+            slot.abandon()
         self._collected.clear()
         self.server.connection_closed(self)
 
@@ -163,16 +162,9 @@ class Connection(asyncio.BufferedProtocol):
         self._slots.append(slot)
         return slot
 
-    def may_write_now(self, slot: Slot | None) -> bool:
-        """Whether the response of ``slot`` (None: of the current request) is the next one to leave."""
-        return not self.closed and (self._slots[0] is slot if self._slots else slot is None)
-
-    def write_now(self, data: Buffer) -> None:
-        """Send a part of the response that is the next one to leave."""
-        if self._collected:
-            self._flush()
-        if not self._transport.is_closing():
-            self._transport.write(data)
+    def park_in(self, slot: Slot) -> None:
+        """The same, for a slot that its owner has made."""
+        self._slots.append(slot)
 
     def hold(self) -> None:
         """Serve no further request until ``unhold``: the current one has not taken effect yet."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.broker.connection import Connection
 from penstock.broker.handlers.produce_wire import ProducePrefix, Result, one_topic_response
 from penstock.broker.replicas import Replica
 from penstock.broker.slots import Slot
@@ -54,34 +55,35 @@ class ParkedProduces:
             self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
 
-class ParkedOne:
+class ParkedOne(Slot):
     """A request for one partition, the common case: its answer is ready and only has to be let go."""
 
-    __slots__ = ("_answer", "_correlation_id", "_index", "_parked", "_prefix", "_slot")
+    __slots__ = ("_answer", "_correlation_id", "_index", "_parked", "_prefix")
 
     def __init__(
         self,
-        slot: Slot,
+        connection: Connection,
         answer: bytes,
         prefix: ProducePrefix,
         correlation_id: int,
         index: int,
         parked: ParkedProduces,
     ) -> None:
-        self._slot: Slot | None = slot
-        self._answer = answer
+        self.connection = connection
+        self.parts = self.on_abandoned = None
+        self._answer: bytes | None = answer  # None: it has left, or nobody wants it any more
         self._prefix = prefix
         self._correlation_id = correlation_id
         self._index = index
         self._parked = parked
-        slot.on_abandoned = self._abandoned
 
     def reached(self, index: int) -> None:
-        slot = self._slot
-        if slot is not None:
-            self._slot = None
+        answer = self._answer
+        if answer is not None:
+            self._answer = None
             self._parked.forget(self)
-            slot.complete((self._answer,))
+            self.parts = (answer,)
+            self.connection.slot_completed(self)
 
     def lost(self, index: int) -> None:
         self._fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -89,14 +91,15 @@ class ParkedOne:
     def give_up(self) -> None:
         self._fail(ErrorCode.REQUEST_TIMED_OUT)
 
-    def _fail(self, code: ErrorCode) -> None:
-        result = Result(self._index, code)
-        self._answer = one_topic_response(self._prefix.version, self._correlation_id, self._prefix, [result])
-        self.reached(0)
-
-    def _abandoned(self) -> None:
-        self._slot = None
+    def abandon(self) -> None:
+        self._answer = None
         self._parked.forget(self)
+
+    def _fail(self, code: ErrorCode) -> None:
+        if self._answer is not None:
+            result = Result(self._index, code)
+            self._answer = one_topic_response(self._prefix.version, self._correlation_id, self._prefix, [result])
+            self.reached(0)
 
 
 class ParkedProduce:

@@ -22,7 +22,6 @@ class Slot:
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.parts: Sequence[Buffer] | None = None
-        # Called when the connection goes away first, so that nothing stays parked for a client that has left.
         self.on_abandoned: Callable[[], None] | None = None
 
     def complete(self, parts: Sequence[Buffer]) -> None:
@@ -30,3 +29,8 @@ class Slot:
         self.parts = parts
         self.on_abandoned = None
         self.connection.slot_completed(self)
+
+    def abandon(self) -> None:
+        """The connection went away first: nothing stays parked for a client that has left."""
+        if self.on_abandoned is not None:
+            self.on_abandoned()

@@ -48,7 +48,7 @@ class Partition:
         self.on_high_watermark: Callable[[int], None] = _nobody_listens
         self._commits = commits
         self._follows_flush = follows_flush
-        log.on_flushed = self._flushed
+        log.on_flushed = self._advance
         log.on_log_start = self._log_start_moved
         log.committed_end_offset = lambda: self.high_watermark
 
@@ -82,10 +82,11 @@ class Partition:
             original = self.log.producers.check(header)
             if original is not None:  # a retry of what is stored already
                 return Appended(original.base_offset, original.last_offset, original.timestamp)
-        appended = self.log.append(batch, header, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        self._commits.mark_dirty(self.log, urgent=is_urgent)
-        if not self.waits_for_flush:
-            self._advance(self.log.log_end_offset)
+        log = self.log
+        appended = log.append(batch, header, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        self._commits.mark_dirty(log, urgent=is_urgent)
+        if not self._follows_flush and not self.waits_for_flush:
+            self._advance(log.log_end_offset)
         return appended
 
     @property
@@ -123,12 +124,10 @@ class Partition:
         if not self.is_leader:
             raise NotLeader()
 
-    def _flushed(self, flushed_end_offset: int) -> None:
-        self._advance(flushed_end_offset)
-
     def _advance(self, high_watermark: int) -> None:
         if high_watermark > self.high_watermark:
-            invariant(high_watermark <= self.log.log_end_offset, "high watermark above the log's end", self.tp)
+            if high_watermark > self.log.log_end_offset:
+                invariant(False, "high watermark above the log's end", self.tp)
             self.high_watermark = high_watermark
             self.on_high_watermark(high_watermark)
 

@@ -3,9 +3,10 @@
 Promises    A write is appended whole, or raises and leaves a part behind for the caller to truncate. What ``sync`` and
             ``sync_dir`` returned for survives a power cut; nothing else does. A failed sync stays failed: Linux marks
             the lost pages clean, so that a second fsync would lie (fsyncgate).
-On the loop Only ``write``, ``read_nowait``, ``size``, ``close`` and ``leave_note`` may run there; anything that can
-            wait for a device raises ``InvariantBroken`` on a thread that runs an event loop.
-Elsewhere   macOS has no RWF_NOWAIT (``read_nowait`` reads plainly), no fdatasync (F_FULLFSYNC) and no syncfs.
+On the loop Only ``write``, ``read_nowait``, ``lend_nowait``, ``size``, ``close`` and ``leave_note`` may run there;
+            anything that can wait for a device raises ``InvariantBroken`` on a thread that runs an event loop.
+Elsewhere   macOS has no RWF_NOWAIT (``read_nowait`` reads plainly), no fdatasync (F_FULLFSYNC), no syncfs, and lends
+            nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,14 @@ import mmap
 import os
 import threading
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from penstock.model import invariant
 from penstock.ports import Buffer
 from penstock.runtime import posix
+
+if TYPE_CHECKING:
+    from penstock.runtime.lending import Windows
 
 # From this size on a buffer that is not zeroed first pays for the slower call that makes it.
 _UNZEROED_FROM_BYTES = 32 * 1024
@@ -36,6 +41,8 @@ _fadvise: Callable[[int, int, int, int], None] | None = getattr(os, "posix_fadvi
 _dont_need: int | None = getattr(os, "POSIX_FADV_DONTNEED", None)
 _nowait_flag: int = getattr(os, "RWF_NOWAIT", 0)
 _make_buffer: Callable[[int], bytearray] | None = None
+_windows: Windows | None = None
+_can_lend = True
 
 # POSIX locks belong to the process, and closing *any* descriptor of a file drops them: a second lock in this process
 # has to be noticed before the file is opened again.
@@ -56,6 +63,7 @@ class DiskFile:
         "_descriptor",
         "_end",
         "_is_closed",
+        "_is_lent",
         "_map",
         "_nowait",
         "_path",
@@ -69,6 +77,7 @@ class DiskFile:
         self._descriptor = descriptor
         self._users = 0  # blocking calls under way
         self._is_closed = False
+        self._is_lent = False
         self._path = path
         self._writable = writable
         self._end = os.fstat(descriptor).st_size
@@ -119,6 +128,16 @@ class DiskFile:
         if count != size:
             del buffer[count:]
         return buffer
+
+    def lend_nowait(self, position: int, size: int) -> memoryview | None:
+        if not _can_lend or self._is_closed or position + size > self._end:
+            return None
+        self._is_lent = True
+        try:
+            return _lender().lend(self, self._descriptor, position, size, self._end)
+        except OSError as error:
+            _stop_lending_after(error)
+            return None
 
     def read(self, position: int, size: int) -> bytes:
         _refuse_on_loop()
@@ -178,6 +197,8 @@ class DiskFile:
                 return
             self._is_closed = True
             descriptor = self._take_descriptor_if_unused()
+        if self._is_lent and _windows is not None:
+            _windows.forget(self)
         if self._map is not None and self._view is not None:
             view, mapping, self._view, self._map = self._view, self._map, None, None
             try:
@@ -433,6 +454,24 @@ def _remove_tree(path: str) -> None:
                 os.unlink(child)
     with contextlib.suppress(FileNotFoundError):
         os.rmdir(path)
+
+
+def _lender() -> Windows:
+    """Made at the first use: ctypes is no cost of a start."""
+    global _windows
+    if _windows is None:
+        from penstock.runtime.lending import Windows
+
+        _windows = Windows()
+    return _windows
+
+
+def _stop_lending_after(error: OSError) -> None:
+    """A system that can't lend is not asked again; one that has no room for another window may have it later."""
+    global _can_lend
+    from penstock.runtime.lending import NotLending
+
+    _can_lend = not isinstance(error, NotLending)
 
 
 def _unzeroed(size: int) -> bytearray:

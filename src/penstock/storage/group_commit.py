@@ -2,7 +2,7 @@
 
 An appended log is marked dirty. A small number of workers run fdatasync, each for one dirty log at a time, and
 everything that is appended to a log while its sync runs shares the next one; when many logs are dirty, one syncfs
-serves them all.
+serves them all. Syncs begin at the end of a turn of the loop, so that everything which came in with it shares them.
 
     mode        a dirty log is synced
     ack         at once when somebody waits (``urgent``, ``hurry``), else after ``LAG_S``
@@ -42,6 +42,11 @@ LAG_S = 0.02
 """How long an append may stay unsynced when nobody waits for it (docs/decisions/0001)."""
 _NEVER_MS = 9_223_372_036_854_775_807
 
+# Where a log stands (``PartitionLog.flush_state``).
+CLEAN, LATER, READY, SYNCING, SYNCING_HURRIED = range(5)
+"""Nothing to do, or nobody asked for it; due at some time; waits for a worker; a worker is at it; a worker is at it and
+somebody waits for what came in meanwhile."""
+
 
 class GroupCommit:
     def __init__(
@@ -61,34 +66,43 @@ class GroupCommit:
         self._data_dir = data_dir
         self._delay_s: float | None = {"ack": LAG_S, "interval": interval_ms / 1_000, "os": None}[mode]
         self._on_fatal = on_fatal
-        self._later: dict[PartitionLog, float] = {}  # dirty logs and when they are due
-        self._ready: dict[PartitionLog, None] = {}  # dirty logs that wait for a worker
-        self._syncing: dict[PartitionLog, bool] = {}  # -> somebody hurries: sync again at once if it grew meanwhile
+        # Each log knows where it stands (``flush_state``); the dirty ones stand in one of these too.
+        self._later: dict[PartitionLog, float] = {}  # and when they are due
+        self._ready: dict[PartitionLog, None] = {}  # they wait for a worker
+        self._syncing: dict[PartitionLog, None] = {}
         self._jobs = 0
+        self._is_gathering = False
         self._timer: TimerHandle | None = None
         self._timer_due = 0.0
         self.failed: OSError | None = None
 
     def mark_dirty(self, log: PartitionLog, *, urgent: bool = False) -> None:
         """``log`` was appended to. Cheap when it is known to be dirty already."""
-        if urgent or log.log_end_offset - log.flushed_end_offset >= log.config.flush_messages:
+        if urgent or log.log_end_offset - log.flushed_end_offset >= log.flush_messages:
             self.hurry(log)
-        elif log not in self._later and log not in self._ready and log not in self._syncing:
+        elif log.flush_state == CLEAN:
             self._wait(log)
 
     def hurry(self, log: PartitionLog) -> None:
         """Somebody waits for the end that ``log`` has now."""
-        if log in self._syncing:
-            self._syncing[log] = True
-        elif log not in self._ready and log.flushed_end_offset < log.log_end_offset and self.failed is None:
-            self._later.pop(log, None)
+        state = log.flush_state
+        if state == SYNCING:
+            log.flush_state = SYNCING_HURRIED
+        elif state <= LATER and log.flushed_end_offset < log.log_end_offset and self.failed is None:
+            if state == LATER:
+                del self._later[log]
+            log.flush_state = READY
             self._ready[log] = None
-            self._start()
+            if not self._is_gathering:
+                self._is_gathering = True
+                asyncio.get_running_loop().call_soon(self._gathered)
 
     def forget(self, log: PartitionLog) -> None:
         """``log`` is closed or goes away: start no more syncs for it."""
         self._later.pop(log, None)
         self._ready.pop(log, None)
+        if log.flush_state in (LATER, READY):
+            log.flush_state = CLEAN
 
     async def flushed(self, log: PartitionLog) -> None:
         """Wait until everything that ``log`` holds now is durable; raises ``StorageFailed`` if that can't be had."""
@@ -114,6 +128,7 @@ class GroupCommit:
             return
         due = self._clock.monotonic() + delay_s
         self._later[log] = due
+        log.flush_state = LATER
         if self._timer is None or due < self._timer_due:
             self._arm(due)
 
@@ -130,12 +145,17 @@ class GroupCommit:
         due_soon = [log for log, due in self._later.items() if due <= now + LAG_S / 2]
         for log in due_soon:
             del self._later[log]
+            log.flush_state = CLEAN
         if self._later:
             self._arm(min(self._later.values()))
         if self.failed is None:
             self._begin(due_soon)
 
     # --- syncing ------------------------------------------------------------------------------------------------------
+
+    def _gathered(self) -> None:
+        self._is_gathering = False
+        self._start()
 
     def _start(self) -> None:
         while self._ready and self.failed is None:
@@ -149,6 +169,7 @@ class GroupCommit:
                 del logs[1:]
             for log in logs:
                 del self._ready[log]
+                log.flush_state = CLEAN
             self._begin(logs)
 
     def _begin(self, logs: list[PartitionLog]) -> None:
@@ -156,14 +177,15 @@ class GroupCommit:
         for log in logs:
             flush = log.begin_flush()
             if flush is not None:
-                self._syncing[log] = False
+                self._syncing[log] = None
+                log.flush_state = SYNCING
                 flushes.append(flush)
         if flushes:
             self._submit(flushes)
 
     def _submit(self, flushes: list[Flush]) -> None:
         fs, data_dir = self._fs, self._data_dir
-        files = [file for flush in flushes for file in flush.files]
+        files = [segment.file for flush in flushes for segment in flush.segments if segment.file is not None]
         everything = len(flushes) >= SYNC_ALL_FROM_LOGS
 
         def sync() -> None:
@@ -178,21 +200,26 @@ class GroupCommit:
 
     def _finish(self, flushes: list[Flush], error: BaseException | None) -> None:
         for flush in flushes:
-            flush.release()
+            for segment in flush.segments:
+                segment.unpin()
         if error is not None:
             self.fail(error)
             return
         for flush in flushes:
             log = flush.log
-            hurried = self._syncing.pop(log)
+            del self._syncing[log]
+            hurried = log.flush_state == SYNCING_HURRIED
+            log.flush_state = CLEAN
             try:
                 log.end_flush(flush)
             except Exception:  # whoever is told about it must not stop the commit of the others
                 _log.exception("telling that %s was flushed failed", log.tp)
-            if log.flushed_end_offset < log.log_end_offset and not log.is_closed:
+            is_dirty = log.flushed_end_offset < log.log_end_offset and not log.is_closed
+            if is_dirty and log.flush_state == CLEAN:  # nobody who was told has seen to it
                 if hurried or log.flush_waiters:
+                    log.flush_state = READY
                     self._ready[log] = None
-                elif log not in self._later and log not in self._ready:
+                else:
                     self._wait(log)
         self._start()
 
@@ -202,7 +229,7 @@ class GroupCommit:
         if not isinstance(error, OSError):
             error = OSError(f"sync failed: {error!r}")
         self.failed = self.failed or error
-        logs = {**self._syncing, **self._ready, **self._later}
+        logs = (*self._syncing, *self._ready, *self._later)
         self._later.clear()
         self._ready.clear()
         for log in logs:

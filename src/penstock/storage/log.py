@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from penstock.config.log import LogConfig
 from penstock.model import StorageFailed, TopicId, TopicPartition, invariant
-from penstock.ports import Clock, File, FileSystem, Random, Tasks, Workers
+from penstock.ports import Clock, FileSystem, Random, Tasks, Workers
 from penstock.protocol.records.header import (
     APPEND_TIME_BIT,
     CONTROL_BIT,
@@ -34,7 +34,7 @@ from penstock.protocol.records.header import (
 from penstock.storage import log_changes
 from penstock.storage.deep_admission import needs_deep_look
 from penstock.storage.epochs import LeaderEpochs
-from penstock.storage.group_commit import GroupCommit
+from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.log_reads import LogReads
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
 from penstock.storage.producers import ProducerStates
@@ -80,24 +80,14 @@ class LogPorts:
     # waits until a former topic of that name has left the folder and the checkpoints
 
 
-class Flush:
-    """A sync under way: which files, and what is durable when it returns."""
+class Flush(NamedTuple):
+    """A sync under way: which segments (pinned until it returns), and what is durable then."""
 
-    __slots__ = ("end_offset", "files", "log", "segment", "segment_bytes", "segments")
-
-    def __init__(self, log: PartitionLog, segments: list[Segment], active: Segment) -> None:
-        self.log = log
-        self.segments = segments
-        self.files: list[File] = [segment.file for segment in segments if segment.file is not None]
-        self.end_offset = log.log_end_offset
-        self.segment = active
-        self.segment_bytes = active.size_bytes
-        for segment in segments:
-            segment.pin()
-
-    def release(self) -> None:
-        for segment in self.segments:
-            segment.unpin()
+    log: PartitionLog
+    segments: list[Segment]
+    end_offset: int
+    active: Segment
+    active_bytes: int
 
 
 def _nothing(_: int) -> None:
@@ -114,6 +104,10 @@ class PartitionLog:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.flushed_end_offset = 0
+        self.flushed_segment: Segment | None = None  # which that offset lies in, if it is known, and where there
+        self.flushed_segment_bytes = 0
+        self.flush_state = CLEAN
+        self.flush_messages = config.flush_messages
         self.recovery_point = 0  # as the checkpoint file says
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates(tp)
@@ -157,6 +151,7 @@ class PartitionLog:
     def reconfigure(self, config: LogConfig) -> None:
         self.config = config
         self.needs_deep_look = needs_deep_look(config)
+        self.flush_messages = config.flush_messages
         self._limits = SegmentLimits.of(config)
 
     # --- append -------------------------------------------------------------------------------------------------------
@@ -362,22 +357,27 @@ class PartitionLog:
         segments, self._unsynced = self._unsynced, []
         for segment in segments:
             segment.unsynced = False
-        return Flush(self, segments, self.active)
+            segment.pins += 1
+        active = self.active
+        return _new(Flush, (self, segments, self.log_end_offset, active, active.size_bytes))
 
     def end_flush(self, flush: Flush) -> None:
         """For the group commit: that sync has returned."""
-        if flush.end_offset <= self.flushed_end_offset:
+        _, _, end_offset, active, active_bytes = flush
+        if end_offset <= self.flushed_end_offset:
             return
-        invariant(flush.end_offset <= self.log_end_offset, "flushed beyond the end", self, flush.end_offset)
-        self.flushed_end_offset = flush.end_offset
-        self.reads.remember_flushed(flush.segment, flush.segment_bytes)
+        if end_offset > self.log_end_offset:
+            invariant(False, "flushed beyond the end", self, end_offset)
+        self.flushed_end_offset = end_offset
+        self.flushed_segment = active
+        self.flushed_segment_bytes = active_bytes
         if self.flush_waiters:
             waiting = self.flush_waiters
-            self.flush_waiters = [waiter for waiter in waiting if waiter[0] > flush.end_offset]
-            for end_offset, reached in waiting:
-                if end_offset <= flush.end_offset and not reached.done():
+            self.flush_waiters = [waiter for waiter in waiting if waiter[0] > end_offset]
+            for awaited_end_offset, reached in waiting:
+                if awaited_end_offset <= end_offset and not reached.done():
                     reached.set_result(None)
-        self.on_flushed(flush.end_offset)
+        self.on_flushed(end_offset)
 
     def fail_flush_waiters(self, error: BaseException) -> None:
         waiting, self.flush_waiters = self.flush_waiters, []

@@ -130,13 +130,6 @@ class LogReads:
 
         return await self._attempt(lambda: self.drive(steps()))
 
-    async def read_planned(self, planned: Planned) -> Buffer:
-        """The batches of a plan, from the device if need be; its segment must have been pinned since the plan."""
-        data = await self._read_file(planned.segment, planned.position, planned.size_bytes)
-        if len(data) != planned.size_bytes:
-            raise StorageFailed(message=f"{self._log.tp} is shorter than it was")
-        return data
-
     async def _attempt(self, read: Callable[[], Awaitable[T]]) -> T:
         """Read until the files stood still meanwhile, and with an index made anew if the present one led astray."""
         rebuilt: Segment | None = None
@@ -203,6 +196,9 @@ class LogReads:
     def _position_of(self, end_offset: int, segment: Segment) -> int:
         if end_offset >= segment.end_offset:
             return segment.size_bytes
+        log = self._log
+        if end_offset == log.flushed_end_offset and segment is log.flushed_segment:
+            return log.flushed_segment_bytes  # where most reads have to stop
         spot = self._spots.get(end_offset)
         return spot[1] if spot is not None and spot[0] is segment else -1
 
@@ -212,10 +208,6 @@ class LogReads:
         spots[offset] = (segment, position)
         if len(spots) > SPOTS_MAX:
             del spots[next(iter(spots))]
-
-    def remember_flushed(self, segment: Segment, size_bytes: int) -> None:
-        """The flushed end is where most reads have to stop."""
-        self._remember(self._log.flushed_end_offset, segment, size_bytes)
 
     # --- timestamps ---------------------------------------------------------------------------------------------------
 
@@ -368,6 +360,7 @@ class LogReads:
         """The files changed: what was remembered about positions may be wrong."""
         self._changes += 1
         self._spots.clear()
+        self._log.flushed_segment = None
         for segment in gone:
             self._loaded.pop(segment, None)
             segment.is_gone = True

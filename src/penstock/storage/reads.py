@@ -15,12 +15,15 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
+from penstock.model import StorageFailed
 from penstock.ports import Buffer
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage.segment import SPAN_BYTES, Segment, read_span
 
 WALK_BYTES = 4_096
 """Read at once while walking from an index entry to the batch looked for: about the distance between entries."""
+LENT_FROM_BYTES = 65_536
+"""Less than this is copied: lending has a price of its own, and small parts of a response are joined."""
 
 Wanted = tuple[Segment, int, int]
 
@@ -40,7 +43,7 @@ class Span(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """Where whole batches lie. Good as long as the log's files do not change: read on the spot, or pin the segment."""
+    """Where whole batches lie. Good as long as the log's files do not change: to be carried out on the spot."""
 
     segment: Segment
     position: int
@@ -52,6 +55,20 @@ class Planned(NamedTuple):
         file = self.segment.file
         data = file.read_nowait(self.position, self.size_bytes) if file is not None else None
         return data if data is not None and len(data) == self.size_bytes else None
+
+    def take_nowait(self) -> Buffer | None:
+        """The batches for a socket, if they are in memory; many of them are lent and must not be looked into."""
+        if not self.size_bytes:
+            return b""
+        file = self.segment.file
+        if self.size_bytes >= LENT_FROM_BYTES and file is not None:
+            lent = file.lend_nowait(self.position, self.size_bytes)
+            if lent is not None:
+                return lent
+        try:
+            return self.read_nowait()
+        except OSError as error:
+            raise StorageFailed(message=f"reading {self.segment} failed: {error}") from error
 
 
 NOTHING = Planned(Segment(0, created_ms=0), 0, 0, 0)
@@ -118,7 +135,7 @@ def plan_batches(
 ) -> Generator[Wanted, Buffer, Span]:
     """How far the whole batches from ``position`` on reach within the limits, from a few headers.
     ``end_position``: where ``end_offset`` lies in this segment, -1 if not known."""
-    head = yield segment, position, SPAN_BYTES
+    head = yield segment, position, max(SPAN_BYTES, min(WALK_BYTES, segment.size_bytes - position))
     _, first_last_offset, first_bytes = span_in(segment, head, 0)
     if first_last_offset < from_offset or position + first_bytes > segment.size_bytes:
         raise CorruptBatch(f"{segment} has another batch at {position} than the one with {from_offset}")
@@ -129,20 +146,19 @@ def plan_batches(
     if first_bytes > size_bytes_max:
         return Span(first_bytes, first_last_offset + 1) if at_least_one_batch else Span(0, from_offset)
     limit = min(segment.size_bytes, position + size_bytes_max)
-    return (yield from _walk_to_cut(segment, position, limit, from_offset, end_offset))
+    return (yield from _walk_to_cut(segment, position, head, limit, from_offset, end_offset))
 
 
 def _walk_to_cut(
-    segment: Segment, position: int, limit: int, from_offset: int, end_offset: int
+    segment: Segment, position: int, head: Buffer, limit: int, from_offset: int, end_offset: int
 ) -> Generator[Wanted, Buffer, Span]:
     """The walk starts at an indexed batch near the cut, which is known to be wholly below both limits, so that a
-    megabyte of tiny batches costs no more than a few headers."""
+    megabyte of tiny batches costs no more than a few headers. ``head``: what was read at ``position`` already."""
     assert segment.index is not None
     index = segment.index
     at = max(position, min(index.whole_batch_before(limit), index.floor_position(end_offset - 1)))
     next_offset = from_offset
-    chunk: Buffer = b""
-    chunk_at = at
+    chunk, chunk_at = head, position
     while at + SPAN_BYTES <= limit:
         if at + SPAN_BYTES > chunk_at + len(chunk):
             chunk_at = at

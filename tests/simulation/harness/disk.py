@@ -73,6 +73,10 @@ class SimulatedFile:
         self._disk.faults.check_read(self._path)
         return bytes(content[position : position + max(size, 0)])
 
+    def lend_nowait(self, position: int, size: int) -> memoryview | None:
+        lent = self.read_nowait(position, size)
+        return memoryview(lent) if lent is not None and len(lent) == size else None
+
     def read(self, position: int, size: int) -> bytes:
         refuse_on_loop()
         content = self._content()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.broker.fetch_sessions import FetchPartition
-from penstock.broker.handlers.fetch_wire import Endpoint, PartitionData, encode, without_plans
+from penstock.broker.handlers.fetch_wire import Endpoint, PartitionData, encode
 from penstock.protocol.apis import response_encoder
 from penstock.protocol.header import encode_response_header
 from penstock.protocol.schema.fetch import FetchResponse
@@ -83,5 +83,5 @@ def partition_message(version: int, row: PartitionData) -> FetchResponse.Partiti
 def test_a_response_by_hand_is_the_codecs(version: int, data: st.DataObject) -> None:
     rows = data.draw(partitions(version))
     endpoints = [Endpoint(1, "host", 9092, None), Endpoint(2, "other", 1, "rack")] if version >= 16 else []
-    by_hand = b"".join(without_plans(encode(version, 42, rows, session_id=5, endpoints=endpoints)))
+    by_hand = b"".join(encode(version, 42, rows, session_id=5, endpoints=endpoints))
     assert by_hand == by_codec(version, rows, endpoints)

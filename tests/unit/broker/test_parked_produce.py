@@ -36,11 +36,15 @@ class Clock:
 
 
 class Place:
-    """Stands in for a slot: keeps what it was completed with."""
+    """Stands in for a slot, or for the connection of one: keeps what it was completed with."""
 
     def __init__(self) -> None:
         self.on_abandoned: Callable[[], None] | None = None
         self.parts: Sequence[bytes] | None = None
+
+    def slot_completed(self, slot: ParkedOne) -> None:
+        assert slot.parts is not None
+        self.complete([bytes(part) for part in slot.parts])
 
     def complete(self, parts: Sequence[bytes]) -> None:
         assert self.parts is None, "answered twice"
@@ -78,7 +82,7 @@ def test_the_answer_leaves_when_the_high_watermark_has_passed() -> None:
     one, place = parked_one(parked)
     assert len(parked) == 1
     one.reached(0)
-    assert place.parts == (b"the answer",)
+    assert place.parts == [b"the answer"]
     assert len(parked) == 0
 
 
@@ -104,8 +108,7 @@ def test_a_partition_that_goes_away_is_told_as_lost() -> None:
 def test_nothing_stays_parked_for_a_client_that_has_left() -> None:
     parked = ParkedProduces(Clock())  # type: ignore[arg-type]
     one, place = parked_one(parked)
-    assert place.on_abandoned is not None
-    place.on_abandoned()
+    one.abandon()
     assert len(parked) == 0
     one.reached(0)
     assert place.parts is None

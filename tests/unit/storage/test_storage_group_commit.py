@@ -39,6 +39,7 @@ def test_nothing_counts_as_flushed_before_its_sync_has_returned() -> None:
         await rig.append(log, make_batch(3))
         assert (log.log_end_offset, log.flushed_end_offset) == (3, 0)
         rig.manager.commits.hurry(log)
+        await asyncio.sleep(0)  # the end of this turn of the loop: the sync begins
         data, header = writable(make_batch(2))
         log.append(data, header, leader_epoch=0, now_ms=NOW_MS)  # while the first sync runs
         assert log.flushed_end_offset == 0
@@ -46,6 +47,26 @@ def test_nothing_counts_as_flushed_before_its_sync_has_returned() -> None:
         assert seen == [3]
         await log.flush()
         assert seen == [3, 5]
+
+    asyncio.run(run())
+
+
+def test_whatever_came_in_with_one_turn_of_the_loop_shares_one_sync() -> None:
+    async def run() -> None:
+        known = {TopicPartition("many", number): TopicId(TOPIC_ID) for number in range(SYNC_ALL_FROM_LOGS)}
+        rig = Rig(known=known)
+        await rig.open()
+        logs = [log for tp in known if (log := rig.manager.get(tp)) is not None]
+        for log in logs:
+            await log.make_room(100, NOW_MS, NOW_MS)
+        before = syncs(rig)
+        for log in logs:
+            data, header = writable(make_batch(2))
+            log.append(data, header, leader_epoch=0, now_ms=NOW_MS)
+            rig.manager.commits.mark_dirty(log, urgent=True)
+        await settle()
+        assert [log.flushed_end_offset for log in logs] == [2] * SYNC_ALL_FROM_LOGS
+        assert syncs(rig) - before == 1
 
     asyncio.run(run())
 

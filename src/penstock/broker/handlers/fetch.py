@@ -18,15 +18,13 @@ from collections.abc import Sequence
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
 from penstock.broker.fetch_sessions import FetchPartition, Key
+from penstock.broker.handlers.fetch_answer import answer
 from penstock.broker.handlers.fetch_open import Fetch, FetchOpener, asked_partitions
-from penstock.broker.handlers.fetch_send import FetchSender
 from penstock.broker.handlers.fetch_wire import (
     FIRST_WITH_LEADER_HINTS,
     FIRST_WITH_TOPIC_ID,
-    Part,
     PartitionData,
     encode,
-    without_plans,
 )
 from penstock.broker.parked_fetch import ParkedFetch
 from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
@@ -41,13 +39,12 @@ from penstock.model import (
     TopicId,
     TopicPartition,
 )
-from penstock.ports import Clock, Tasks
+from penstock.ports import Buffer, Clock, Tasks
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
-from penstock.storage.reads import Planned
 
 API = Api(key=1, versions=range(4, 19), name="Fetch")
 
@@ -60,8 +57,6 @@ NOT_FOUND = (
     ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED,
 )
-# Partitions that return at least this much are read when they are sent; smaller ones are collected into one write.
-STREAM_FROM_BYTES = 262_144
 # A flush takes a few ms; one that takes longer than this is not waited for.
 FLUSH_WAIT_MS = 1_000
 
@@ -71,7 +66,6 @@ class FetchHandler:
         self,
         *,
         opener: FetchOpener,
-        sender: FetchSender,
         replicas: Replicas,
         authorizer: Authorizer,
         server: Server,
@@ -79,7 +73,6 @@ class FetchHandler:
         tasks: Tasks,
     ) -> None:
         self._opener = opener
-        self._sender = sender
         self._replicas = replicas
         self._authorizer = authorizer
         self._server = server
@@ -103,24 +96,24 @@ class FetchHandler:
         _, position = decode_request_header(body, start)
         request, _ = request_decoder(1, version)(body, position)
         if not 0 <= request.isolation_level <= 1:
-            connection.respond(*without_plans(_failed_response(request, version, correlation_id)))
+            connection.respond(*_failed_response(request, version, correlation_id))
             return
         fetch = self._opener.open(connection, request, version, correlation_id)
         if isinstance(fetch, ErrorCode):
-            connection.respond(*without_plans(encode(version, correlation_id, (), error_code=fetch)))
+            connection.respond(*encode(version, correlation_id, (), error_code=fetch))
             return
         results, size_bytes, cold = self._read(fetch)
         if cold:
-            self._read_cold_soon(fetch, connection.park(), results, cold)
+            self._tasks.spawn("read cold data", self._read_cold(fetch, connection.park(), results, cold))
         elif self.parked_count >= FETCH_WAITERS_MAX:
-            self._sender.send(fetch, results, None)
+            answer(fetch, results, None)
         elif not self._is_enough(fetch, results, size_bytes):
             self._park(fetch, connection.park(), size_bytes, fetch.max_wait_ms)
         elif size_bytes == 0 and self._awaits_flush(fetch, results):
             # What was acknowledged before this request must be found by it, as it would be in Kafka.
             self._park(fetch, connection.park(), size_bytes, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
-            self._sender.send(fetch, results, None)
+            answer(fetch, results, None)
 
     # --- reading
 
@@ -146,13 +139,16 @@ class FetchHandler:
                     size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
                     at_least_one_batch=size_bytes == 0 and not cold,
                 )
-                if planned is None or not _take(data, planned):
+                records = planned.take_nowait() if planned is not None else None
+                if records is None:
                     cold.append(len(results) - 1)
                     continue
+                data.records = records
             except BrokerError as failed:
                 _fail(fetch, data, failed, self._hint(wanted.key))
-            size_bytes += data.size_bytes
-            bytes_left -= data.size_bytes
+            else:
+                size_bytes += len(records)
+                bytes_left -= len(records)
         return results, size_bytes, cold
 
     def _replica(self, fetch: Fetch, wanted: FetchPartition) -> Replica:
@@ -195,17 +191,10 @@ class FetchHandler:
             return data.last_stable_offset
         return log.log_end_offset if fetch.replica_id == DEBUGGING_CONSUMER else data.high_watermark
 
-    def _read_cold_soon(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
-        """Let a worker read what is not in memory. What was planned is read now: a plan does not outlive this call."""
-        for number, data in enumerate(results):
-            if data.planned is not None and not _read_planned(data):
-                cold.append(number)
-        self._tasks.spawn("read cold data", self._read_cold(fetch, slot, results, cold))
-
     async def _read_cold(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
         """Read from the device, partition by partition within the limits; then answer, whatever min_bytes says."""
-        bytes_left = fetch.bytes_max - sum(data.size_bytes for data in results)
-        at_least_one_batch = all(not data.size_bytes for data in results)
+        bytes_left = fetch.bytes_max - sum(len(data.records) for data in results)
+        at_least_one_batch = not any(data.records for data in results)
         try:
             for number in cold:
                 data = results[number]
@@ -223,10 +212,10 @@ class FetchHandler:
                     data.records = read.data
                 except BrokerError as failed:
                     _fail(fetch, data, failed, self._hint(wanted.key))
-                bytes_left -= data.size_bytes
-                at_least_one_batch = at_least_one_batch and not data.size_bytes
+                bytes_left -= len(data.records)
+                at_least_one_batch = at_least_one_batch and not data.records
         finally:
-            self._sender.send(fetch, results, slot)
+            answer(fetch, results, slot)
 
     # --- waiting
 
@@ -264,9 +253,9 @@ class FetchHandler:
         self.parked_count -= 1
         slot.on_abandoned = None
         if cold:
-            self._read_cold_soon(fetch, slot, results, cold)
+            self._tasks.spawn("read cold data", self._read_cold(fetch, slot, results, cold))
         else:
-            self._sender.send(fetch, results, slot)
+            answer(fetch, results, slot)
         return True
 
     # --- answering
@@ -277,7 +266,7 @@ class FetchHandler:
         return self._replicas.leader_of(TopicPartition(name, index)) if name is not None else None
 
 
-def _failed_response(request: FetchRequest, version: int, correlation_id: int) -> list[Part]:
+def _failed_response(request: FetchRequest, version: int, correlation_id: int) -> list[Buffer]:
     """The whole request failed, in Kafka's form: before v13 with an error for each partition too."""
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     partitions = []
@@ -287,26 +276,6 @@ def _failed_response(request: FetchRequest, version: int, correlation_id: int) -
             data.aborted = ()
             partitions.append(data)
     return encode(version, correlation_id, partitions, error_code=code, session_id=request.session_id)
-
-
-def _take(data: PartitionData, planned: Planned) -> bool:
-    """Note a plan, or carry a small one out; False: its data is not in memory."""
-    if planned.size_bytes >= STREAM_FROM_BYTES:
-        data.planned = planned
-        return True
-    if planned.size_bytes:
-        records = planned.read_nowait()
-        if records is None:
-            return False
-        data.records = records
-    return True
-
-
-def _read_planned(data: PartitionData) -> bool:
-    planned, data.planned = data.planned, None
-    records = planned.read_nowait() if planned is not None else None
-    data.records = records if records is not None else b""
-    return records is not None
 
 
 def _divergence(epochs: LeaderEpochs, wanted: FetchPartition, log_end_offset: int) -> tuple[int, int] | None:
@@ -323,7 +292,6 @@ def _fail(fetch: Fetch, data: PartitionData, failed: BrokerError, leader: tuple[
     data.error_code = failed.code
     data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
     data.records = b""
-    data.planned = None
     # Kafka lists no aborted transactions for what it does not find, and no list at all for what it can't read.
     data.aborted = () if failed.code in NOT_FOUND else None
     data.diverging_epoch = None

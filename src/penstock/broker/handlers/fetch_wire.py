@@ -1,4 +1,4 @@
-"""Fetch responses on the wire, by hand: the records are handed to the socket as they were read, or are still to be."""
+"""Fetch responses on the wire, by hand: the records are handed to the socket as they were read or lent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from penstock.broker.fetch_sessions import FetchPartition
 from penstock.ports import Buffer
-from penstock.storage.reads import Planned
 
 FIRST_FLEXIBLE = 12
 FIRST_WITH_TOPIC_ID = 13
@@ -35,7 +34,6 @@ class PartitionData:
         "high_watermark",
         "last_stable_offset",
         "log_start_offset",
-        "planned",
         "records",
         "wanted",
     )
@@ -47,22 +45,14 @@ class PartitionData:
         self.last_stable_offset = -1
         self.log_start_offset = -1
         self.records: Buffer = b""
-        self.planned: Planned | None = None  # instead of records: where they are
         self.aborted: Sequence[tuple[int, int]] | None = None  # (producer id, first offset); None: not asked for
         self.diverging_epoch: tuple[int, int] | None = None  # (epoch, end offset)
         self.current_leader: tuple[int, int] | None = None  # (leader id, leader epoch)
 
     @property
-    def size_bytes(self) -> int:
-        return len(self.records) if self.planned is None else self.planned.size_bytes
-
-    @property
     def has_news(self) -> bool:
-        return bool(self.error_code or self.size_bytes or self.diverging_epoch is not None)
+        return bool(self.error_code or self.records or self.diverging_epoch is not None)
 
-
-Part = Buffer | Planned
-"""What a response is made of: bytes, or bytes still to be read."""
 
 _size_and_id = Struct(">ii").pack
 _i16 = Struct(">h").pack
@@ -81,7 +71,7 @@ def encode(
     error_code: int = 0,
     session_id: int = 0,
     endpoints: Sequence[Endpoint] = (),
-) -> list[Part]:
+) -> list[Buffer]:
     """A whole response frame, part by part; neighbours of the same topic share one topic entry."""
     topics: list[list[PartitionData]] = []
     for data in partitions:
@@ -100,31 +90,26 @@ def encode(
         writer.end(endpoints if version >= FIRST_WITH_LEADER_HINTS else ())
     parts = writer.finish()
     flexible_header = b"\0" if version >= FIRST_FLEXIBLE else b""
-    size_bytes = 4 + len(flexible_header) + sum(map(_size_of, parts))
+    size_bytes = 4 + len(flexible_header) + sum(map(len, parts))
     parts.insert(0, _size_and_id(size_bytes, correlation_id) + flexible_header)
     return parts
-
-
-def without_plans(parts: Sequence[Part]) -> list[Buffer]:
-    """The parts of a response in which nothing is left to be read."""
-    return [part for part in parts if not isinstance(part, Planned)]
 
 
 class _Writer:
     def __init__(self, version: int) -> None:
         self.version = version
         self.head = bytearray()
-        self._parts: list[Part] = []
+        self._parts: list[Buffer] = []
 
-    def finish(self) -> list[Part]:
+    def finish(self) -> list[Buffer]:
         if self.head:
             self._parts.append(self.head)
         return self._parts
 
     def _records(self, row: PartitionData) -> None:
-        if row.size_bytes:
+        if row.records:
             self._parts.append(self.head)
-            self._parts.append(row.records if row.planned is None else row.planned)
+            self._parts.append(row.records)
             self.head = bytearray()
 
 
@@ -156,7 +141,7 @@ class _Plain(_Writer):
             self.head += _aborted(producer_id, first_offset)
         if self.version >= 11:
             self.head += _i32(-1)  # preferred read replica
-        self.head += _i32(row.size_bytes)
+        self.head += _i32(len(row.records))
         self._records(row)
 
 
@@ -192,7 +177,7 @@ class _Flexible(_Writer):
         for producer_id, first_offset in aborted or ():
             head += _aborted(producer_id, first_offset) + b"\0"
         head += _i32(-1)
-        head += _uvarint(row.size_bytes + 1)
+        head += _uvarint(len(row.records) + 1)
         self._records(row)
         self._tags(row)
 
@@ -204,10 +189,6 @@ class _Flexible(_Writer):
             tags.append(b"\1\x09" + Struct(">iiB").pack(*row.current_leader, 0))
         self.head.append(len(tags))
         self.head += b"".join(tags)
-
-
-def _size_of(part: Part) -> int:
-    return part.size_bytes if isinstance(part, Planned) else len(part)
 
 
 def _compact(text: str) -> bytes:

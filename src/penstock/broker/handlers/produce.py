@@ -135,7 +135,8 @@ class ProduceHandler:
         answer = prefix.pack_answer(correlation_id, index, base_offset, append_time_ms, log.log_start_offset)
         if acks == 1 or last_offset < partition.high_watermark:
             return answer
-        parked = ParkedOne(connection.park(), answer, prefix, correlation_id, index, self._parked)
+        parked = ParkedOne(connection, answer, prefix, correlation_id, index, self._parked)
+        connection.park_in(parked)
         replica.produce_waiters.append((last_offset + 1, parked, 0))
         self._parked.park(parked, prefix.timeout_ms)
         return None

@@ -1,0 +1,90 @@
+"""Bytes of a file for a socket without a copy in between: windows on the page cache (mmap).
+
+Promises    Only bytes that are in memory are lent, so that nobody waits for a device: the kernel is asked first
+            (cachestat, Linux 6.5). The windows of all files together are at most ``WINDOWS_MAX``; the one not used for
+            longest goes first. A window lives for as long as somebody holds a view on it, whatever happens to its file.
+Careful     A view is for handing to the kernel. Python code that looks into it would die (SIGBUS) of a page that was
+            cut off or can't be read any more; a system call is only told EFAULT, and its connection ends.
+Why         A fetch of 1 MB costs two copies when it is read into memory first, and one when the socket takes it from
+            the page cache (docs/decisions/0004).
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from collections.abc import Callable
+
+STEP_BYTES = 64 * 1024 * 1024
+LENT_BYTES_MAX = 8 * 1024 * 1024
+"""Windows begin every STEP_BYTES and reach so much further that any view begins and ends in one window."""
+WINDOWS_MAX = 16
+"""Address space, and at most that much resident memory, which the kernel may take back at any time."""
+
+_PAGE_BYTES = mmap.PAGESIZE
+_CACHESTAT = 451  # the same number on every machine that came to Linux after 2019 or renumbered by then
+_MACHINES = ("x86_64", "aarch64", "riscv64", "ppc64le", "s390x")
+
+
+class NotLending(OSError):
+    """This system can't say what is in memory."""
+
+
+class Windows:
+    """``lend`` is called on the loop's thread only. Raises ``NotLending``."""
+
+    def __init__(self) -> None:
+        self._pages_in_memory = _cachestat()
+        self._windows: dict[tuple[object, int], mmap.mmap] = {}  # the longest unused first
+
+    def lend(self, owner: object, descriptor: int, position: int, size: int, file_bytes: int) -> memoryview | None:
+        """``size`` bytes of the file; None when some are not in memory, or more than one window shows."""
+        if not 0 < size <= LENT_BYTES_MAX:
+            return None
+        pages = (position + size - 1) // _PAGE_BYTES - position // _PAGE_BYTES + 1
+        if self._pages_in_memory(descriptor, position, size) < pages:
+            return None
+        number = position // STEP_BYTES
+        start = position - number * STEP_BYTES
+        key = (owner, number)
+        window = self._windows.pop(key, None)
+        if window is None or start + size > len(window):  # the file has grown
+            window = _map(descriptor, number * STEP_BYTES, file_bytes)
+        self._windows[key] = window
+        if len(self._windows) > WINDOWS_MAX:
+            del self._windows[next(iter(self._windows))]
+        return memoryview(window)[start : start + size]
+
+    def forget(self, owner: object) -> None:
+        """From any thread."""
+        for key in list(self._windows):
+            if key[0] is owner:
+                self._windows.pop(key, None)
+
+
+def _map(descriptor: int, start: int, file_bytes: int) -> mmap.mmap:
+    size = min(STEP_BYTES + LENT_BYTES_MAX, file_bytes - start)
+    return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ, offset=start)
+
+
+def _cachestat() -> Callable[[int, int, int], int]:
+    """A function of (descriptor, position, size): how many pages of that range are in memory."""
+    if not sys.platform.startswith("linux") or os.uname().machine not in _MACHINES:
+        raise NotLending("no cachestat on this system")
+    import ctypes
+
+    # PyDLL keeps the GIL: giving it away and taking it back would cost more than the call.
+    syscall = ctypes.PyDLL(None, use_errno=True).syscall
+    wanted = (ctypes.c_uint64 * 2)()
+    found = (ctypes.c_uint64 * 5)()  # in memory, dirty, in writeback, evicted, recently evicted
+
+    def pages_in_memory(descriptor: int, position: int, size: int) -> int:
+        wanted[0] = position
+        wanted[1] = size
+        if syscall(_CACHESTAT, descriptor, wanted, found, 0) != 0:
+            error = ctypes.get_errno()
+            raise NotLending(error, os.strerror(error))  # an older kernel, or a sandbox that forbids it
+        return found[0]
+
+    return pages_in_memory

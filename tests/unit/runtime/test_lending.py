@@ -1,0 +1,147 @@
+"""Bytes lent to a socket are the file's, whatever happens to the file meanwhile, and only if they are in memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.runtime import files, lending
+from penstock.runtime.files import DiskFile, DiskFileSystem
+from penstock.runtime.lending import LENT_BYTES_MAX, STEP_BYTES, WINDOWS_MAX, NotLending, Windows
+
+CONTENT = bytes(range(256)) * 4_096  # 1 MiB
+
+
+def can_lend() -> bool:
+    try:
+        with open(__file__, "rb") as file:
+            Windows().lend(file, file.fileno(), 0, 10, os.fstat(file.fileno()).st_size)
+    except NotLending:
+        return False
+    return True
+
+
+pytestmark = pytest.mark.skipif(not can_lend(), reason="this system can't tell what is in memory")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Iterator[DiskFile]:
+    opened = DiskFileSystem().open(str(tmp_path / "file"), create=True)
+    opened.write(CONTENT)
+    yield opened
+    opened.close()
+
+
+def lent(file: DiskFile, position: int, size: int) -> memoryview:
+    view = file.lend_nowait(position, size)
+    assert view is not None
+    return view
+
+
+def test_what_is_lent_is_what_would_be_read(file: DiskFile) -> None:
+    for position, size in ((0, len(CONTENT)), (1, 70_000), (4_095, 2), (len(CONTENT) - 1, 1)):
+        assert bytes(lent(file, position, size)) == CONTENT[position : position + size]
+
+
+def test_a_file_that_has_grown_is_lent_to_its_new_end(file: DiskFile) -> None:
+    lent(file, 0, len(CONTENT))
+    file.write(b"more" * 3_000)
+    assert bytes(lent(file, len(CONTENT) - 2, 12_002)) == CONTENT[-2:] + b"more" * 3_000
+
+
+def test_nothing_is_lent_beyond_the_end_of_the_file(file: DiskFile) -> None:
+    assert file.lend_nowait(0, len(CONTENT) + 1) is None
+    assert file.lend_nowait(len(CONTENT), 1) is None
+
+
+def test_a_view_outlives_its_file(file: DiskFile, tmp_path: Path) -> None:
+    view = lent(file, 100, 200_000)
+    file.close()
+    (tmp_path / "file").unlink()
+    assert bytes(view) == CONTENT[100:200_100]
+
+
+def test_a_closed_file_lends_nothing(file: DiskFile) -> None:
+    file.close()
+    assert file.lend_nowait(0, 100) is None
+
+
+def test_a_view_may_reach_over_the_border_of_two_windows(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with open(path, "wb") as made:
+        made.seek(STEP_BYTES - 500)
+        made.write(b"x" * 1_000)
+    file = DiskFileSystem().open(str(path), writable=False)
+    assert bytes(lent(file, STEP_BYTES - 500, 1_000)) == b"x" * 1_000
+    assert bytes(lent(file, STEP_BYTES + 1, 499)) == b"x" * 499
+    file.close()
+
+
+def test_more_than_a_window_shows_is_not_lent(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(bytes(LENT_BYTES_MAX + 1))
+    file = DiskFileSystem().open(str(path), writable=False)
+    assert file.lend_nowait(0, LENT_BYTES_MAX + 1) is None
+    assert file.lend_nowait(0, LENT_BYTES_MAX) is not None
+    file.close()
+
+
+def test_the_windows_of_all_files_are_limited_and_those_of_a_closed_file_are_gone(tmp_path: Path) -> None:
+    windows = Windows()
+    opened = []
+    for number in range(WINDOWS_MAX + 3):
+        path = tmp_path / str(number)
+        path.write_bytes(CONTENT)
+        opened.append(open(path, "rb"))  # noqa: SIM115
+    for file in opened:
+        assert windows.lend(file, file.fileno(), 0, 100, len(CONTENT)) is not None
+    assert len(windows._windows) == WINDOWS_MAX
+    for file in opened:
+        windows.forget(file)
+        file.close()
+    assert not windows._windows
+
+
+def test_what_is_not_in_memory_is_not_lent(file: DiskFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows = Windows()
+    monkeypatch.setattr(files, "_windows", windows)
+    monkeypatch.setattr(windows, "_pages_in_memory", lambda descriptor, position, size: size // 4_096 - 1)
+    assert file.lend_nowait(0, len(CONTENT)) is None
+
+
+def test_a_system_that_can_not_tell_is_asked_once_and_then_read_from(
+    file: DiskFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def refuse() -> None:
+        asked.append(True)
+        raise NotLending("not here")
+
+    monkeypatch.setattr(files, "_windows", None)
+    monkeypatch.setattr(files, "_can_lend", True)
+    monkeypatch.setattr(lending, "_cachestat", refuse)
+    assert file.lend_nowait(0, 100) is None
+    assert file.lend_nowait(0, 100) is None
+    assert asked == [True]
+    assert file.read_nowait(0, 100) == CONTENT[:100]
+
+
+def test_a_view_of_bytes_that_were_cut_off_ends_the_connection_and_not_the_process(file: DiskFile) -> None:
+    view = lent(file, 0, len(CONTENT))
+    files.os.ftruncate(file._descriptor, 0)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, pytest.raises(OSError, match="Bad address"):
+        ours.send(view)
+
+
+def test_lending_is_no_blocking_call(file: DiskFile) -> None:
+    async def run() -> None:
+        assert file.lend_nowait(0, 100) is not None
+
+    asyncio.run(run())
