@@ -1,0 +1,29 @@
+"""The internal client: small, asynchronous, on the ports; for the command line, the console, replication and Spark.
+
+client.py       any request to any broker, and what is known of the cluster (metadata.py)
+connection.py   one connection, pipelined; versions.py: who speaks what
+admin.py        topics, configs, offsets (offsets.py), each partition asked of its leader (routing.py)
+producer.py     idempotent writes: outbox.py holds the batches, delivery.py gets them to their leaders
+consumer.py     reads; fetched.py: what an answer holds
+errors.py       what can be raised, and whether it may be tried again
+"""
+
+from penstock.client.bootstrap import parse_bootstrap
+from penstock.client.client import Client
+from penstock.client.connection import Address
+from penstock.client.errors import BrokerUnreachable, ClientError, ConnectionLost, RequestTimedOut
+from penstock.client.metadata import BrokerView, ClusterView, PartitionView, TopicView
+
+__all__ = [
+    "Address",
+    "BrokerUnreachable",
+    "BrokerView",
+    "Client",
+    "ClientError",
+    "ClusterView",
+    "ConnectionLost",
+    "PartitionView",
+    "RequestTimedOut",
+    "TopicView",
+    "parse_bootstrap",
+]
