@@ -39,7 +39,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         # Whatever the tests did to it: a request that meets a bug costs its connection, and this.
         assert not BUGS.search(process.logs()), process.logs()
     finally:
-        process.kill()
+        process.close()
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +64,7 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
 
     yield make
     for process in made:
-        process.kill()
+        process.close()
     for process in made:
         assert not BUGS.search(process.logs()), process.logs()
 

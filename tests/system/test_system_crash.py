@@ -216,7 +216,7 @@ def test_a_real_idempotent_producer_whose_answers_were_lost_in_a_kill_repeats_wi
             send(100)
             # Some of these are in the log now, and their producer can't know: it will send them again.
             eventually(lambda known=answered: stored_end() > known)
-            broker.restart(kill=True, same_port=True)
+            broker.restart(kill=True)
             proxy.eating = False
             proxy.drop_connections()
             assert producer.flush(60) == 0

@@ -1,0 +1,23 @@
+"""A real broker for tests: ``with Broker() as broker: ...``, or the pytest fixtures of ``penstock.testing.plugin``.
+
+pytest imports this package at its start in every project that has Penstock installed: nothing is imported here before
+somebody asks for it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from penstock.testing.broker import Broker
+    from penstock.testing.errors import BrokerFailed, StartFailed, TopicNotCreated
+
+__all__ = ["Broker", "BrokerFailed", "StartFailed", "TopicNotCreated"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from penstock.testing import broker, errors
+
+    return getattr(broker if name == "Broker" else errors, name)

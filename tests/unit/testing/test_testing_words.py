@@ -1,0 +1,84 @@
+"""What reaches a broker under test from the test's surroundings, and in which words."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import penstock.testing
+from penstock.testing.command import SOURCE, penstock_command, penstock_environment
+from penstock.testing.errors import BrokerFailed
+from penstock.testing.topics import create_topic
+from penstock.testing.values import as_text
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(True, "true"), (False, "false"), (5, "5"), ("compact", "compact"), (["compact", "delete"], "compact,delete")],
+)
+def test_a_setting_is_said_as_a_broker_reads_it(value: object, said: str) -> None:
+    assert as_text(value) == said
+
+
+def test_settings_for_tests_and_for_other_brokers_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PENSTOCK_BROKER_ID", "PYTHONWARNINGS", "PYTHONDEVMODE", "COVERAGE_PROCESS_START"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("LANG", "C")
+    found = penstock_environment({"PENSTOCK_FLUSH": "os"})
+    assert (found["LANG"], found["PENSTOCK_FLUSH"]) == ("C", "os")
+    assert not {"PENSTOCK_BROKER_ID", "PYTHONWARNINGS", "PYTHONDEVMODE", "COVERAGE_PROCESS_START"} & found.keys()
+
+
+def test_the_broker_is_of_the_penstock_that_the_tests_import(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    assert penstock_environment()["PYTHONPATH"] == os.pathsep.join([str(SOURCE), "elsewhere"])
+    assert Path(penstock.testing.__file__).parents[2] == SOURCE
+
+
+def test_an_installed_one_needs_no_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("penstock.testing.command.SOURCE", tmp_path / "site-packages")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert "PYTHONPATH" not in penstock_environment()
+
+
+def test_a_module_in_the_current_folder_shadows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "argparse.py").write_text("raise ImportError('not the one that was meant')")
+    done = subprocess.run(
+        penstock_command("--version"), cwd=tmp_path, env=penstock_environment(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_plugin_imports_nothing_before_a_fixture_is_asked_for() -> None:
+    script = """
+import sys, pytest, _pytest.config
+before = set(sys.modules)
+import penstock.testing.plugin
+print(*sorted(set(sys.modules) - before))
+"""
+    done = subprocess.run([sys.executable, "-c", script], env=penstock_environment(), capture_output=True, text=True)
+    assert done.stdout.split() == ["penstock", "penstock.testing", "penstock.testing.plugin"], done.stderr
+
+
+def test_what_the_package_promises_is_there() -> None:
+    assert {name: getattr(penstock.testing, name).__name__ for name in penstock.testing.__all__} == {
+        name: name for name in penstock.testing.__all__
+    }
+    with pytest.raises(AttributeError, match="no attribute 'Brokers'"):
+        penstock.testing.Brokers  # noqa: B018
+
+
+def test_a_broker_that_hangs_up_is_said_to_have_given_no_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        hanging_up = threading.Thread(target=lambda: listener.accept()[0].close())
+        hanging_up.start()
+        with pytest.raises(BrokerFailed, match=f"no answer from 127.0.0.1:{address[1]} to the creation of topic 't'"):
+            create_topic(address, "t", 1, {})
+        hanging_up.join()
