@@ -2,16 +2,43 @@
 
 from __future__ import annotations
 
-from penstock.config.effective import Effective
+import argparse
+from typing import TYPE_CHECKING
+
+from penstock.cli.arguments import add_json, describe
+from penstock.cli.setting_options import add_settings
+
+if TYPE_CHECKING:
+    from penstock.config.effective import Effective
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Print the effective settings and where each comes from.",
+        "penstock config",
+        "penstock config --all --json",
+        "PENSTOCK_FLUSH=interval penstock config --set log.retention.hours=24",
+    )
+    add_settings(parser)
+    parser.add_argument("--all", action="store_true", help="the defaults too")
+    add_json(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from penstock.cli.settings import load_settings
+
+    return run(load_settings(options), all=options.all, json=options.json)
 
 
 def run(effective: Effective, *, all: bool = False, json: bool = False) -> int:
     """Print what somebody set, or with ``all`` every setting. Returns the exit code."""
     rows = list(effective.rows(all_settings=all))
     if json:
-        from msgspec.json import encode, format
+        from penstock.cli.output import print_json
 
-        print(format(encode([row._asdict() for row in rows])).decode())
+        print_json([row._asdict() for row in rows])
     elif not rows:
         print("every setting has its default; `penstock config --all` shows them")
     else:

@@ -1,81 +1,104 @@
-"""The ``penstock`` command. Each subcommand's code is imported when it is called: ``--help`` must be quick."""
+"""The ``penstock`` command: a table of commands, each in a file of its own that is imported when it is called.
+
+A command's module has ``configure(parser)``: it adds the arguments and, as the default of ``run``, the function that
+takes the parsed options and returns the exit code. Nothing heavy is imported at the top of such a module: ``--help``
+and completion must be quick.
+"""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from penstock import __version__
+from penstock.cli.arguments import Parser, describe
+from penstock.cli.failures import FAILED, INTERRUPTED, OK, USAGE, CommandFailed, in_words
+
+
+class Command(NamedTuple):
+    name: str
+    module: str
+    """In this package."""
+    summary: str
+
+
+COMMANDS = (
+    Command("serve", "serve_command", "run a broker in the foreground"),
+    Command("config", "config", "print the effective settings and where each comes from"),
+    Command("topics", "topics", "list, create, describe, alter and delete topics"),
+    Command("produce", "produce", "write records from stdin to a topic"),
+    Command("consume", "consume", "print the records of a topic"),
+    Command("log", "log", "look into the files of a data folder, and verify them"),
+    Command("bench", "bench", "a load test, with throughput and latency percentiles"),
+    Command("adopt", "adopt", "make topics of partition folders that a Kafka wrote"),
+    Command("completion", "completion", "print a completion script for bash, zsh or fish"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
-    command: str = options.command
-    if command == "serve":
-        from penstock.cli.serve import serve
-
-        return serve(options)
-    from penstock.cli import config
-    from penstock.cli.settings import load_settings
-    from penstock.config.setting import ConfigError
-
     try:
-        code = config.run(load_settings(options), all=options.all, json=options.json)
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        options = build_parser(given[:1]).parse_args(given)
+        return _run(options.run, options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser of all commands; only those that are ``wanted`` are imported and know their arguments."""
+    parser = Parser(prog="penstock")
+    describe(
+        parser,
+        "A Kafka that you pip install: a durable log broker for every Kafka client.",
+        "penstock serve",
+        "penstock topics create orders --partitions 3",
+        "echo hello | penstock produce orders",
+        "penstock consume orders --from-beginning",
+        notes="penstock COMMAND --help shows a command's options and examples.",
+    )
+    parser.add_argument("--version", action="version", version=f"penstock {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        subparser = commands.add_parser(command.name, help=command.summary)
+        if command.name in wanted:
+            importlib.import_module(f"penstock.cli.{command.module}").configure(subparser)
+    return parser
+
+
+def _run(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:
+    try:
+        code = run(options)
         sys.stdout.flush()
         return code
     except BrokenPipeError:  # the reader has seen enough, as in `penstock config --all | head`
         with contextlib.suppress(BrokenPipeError):
             sys.stdout.close()  # or the interpreter would try again at its end, and complain
-        return 0
-    except ConfigError as error:
-        print(f"penstock: {error}", file=sys.stderr)
-        return 2
+        return OK
+    except CommandFailed as error:
+        return _fail(str(error), error.code)
+    except OSError as error:
+        return _fail(in_words(error), FAILED)
+    except ValueError as error:
+        if not _is_config_error(error):
+            raise
+        return _fail(str(error), USAGE)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="penstock", description="A Kafka that you pip install: a durable log broker for every Kafka client."
-    )
-    parser.add_argument("--version", action="version", version=f"penstock {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    serve = commands.add_parser(
-        "serve",
-        help="run a broker in the foreground",
-        description="Run a broker in the foreground; Ctrl-C or SIGTERM stops it cleanly.",
-        epilog="examples:\n"
-        "  penstock serve\n"
-        "  penstock serve --listen 0.0.0.0:9092 --advertise broker.example:9092 --data-dir /var/lib/penstock\n"
-        "  penstock serve --set log.retention.hours=24 --set penstock.flush=interval\n",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    config = commands.add_parser(
-        "config",
-        help="print the effective settings and where each comes from",
-        description="Print the effective settings and where each comes from.",
-    )
-    for command in (serve, config):
-        _add_settings(command)
-    config.add_argument("--all", action="store_true", help="the defaults too")
-    config.add_argument("--json", action="store_true", help="for scripts")
-    return parser
+def _is_config_error(error: ValueError) -> bool:
+    from penstock.config.setting import ConfigError
+
+    return isinstance(error, ConfigError)
 
 
-def _add_settings(command: argparse.ArgumentParser) -> None:
-    settings = command.add_argument_group("settings", "each also as an environment variable PENSTOCK_*")
-    settings.add_argument(
-        "--listen", metavar="HOST:PORT", help="where to accept clients (127.0.0.1:9092); port 0 picks one"
-    )
-    settings.add_argument(
-        "--advertise", metavar="HOST:PORT", help="the address that clients are told, if it is another one"
-    )
-    settings.add_argument("--data-dir", metavar="DIR", help="where the data is kept (penstock-data)")
-    settings.add_argument("--broker-id", metavar="N", help="this broker's id (1)")
-    settings.add_argument("--config", metavar="FILE", help="a TOML file of settings")
-    settings.add_argument(
-        "--set", metavar="NAME=VALUE", action="append", default=[], help="any setting by its name; may be repeated"
-    )
+def _fail(sentence: str, code: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        sys.stdout.flush()  # what was asked for comes before the complaint where both go to one place
+    print(f"penstock: {sentence}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

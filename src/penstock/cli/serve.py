@@ -12,6 +12,7 @@ import sys
 
 from penstock import __version__
 from penstock.broker.app import VITAL_TASKS, BrokerApp, Ports
+from penstock.cli.failures import in_words as _in_words
 from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
@@ -21,14 +22,18 @@ from penstock.runtime.clock import SystemClock
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.metastore_sqlite import SqliteMetadataStore, StoreUnusable
 from penstock.runtime.network import TcpNetwork
+from penstock.runtime.process_facts import process_facts
+from penstock.runtime.processes import WorkerProcesses
 from penstock.runtime.random import SystemRandom
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
 from penstock.storage.errors import DataFolderUnusable
+from penstock.telemetry import logs
 
 METADATA_FILE = "penstock-metadata.sqlite"
 
 log = logging.getLogger("penstock")
+lifecycle = logging.getLogger(logs.LIFECYCLE)
 
 
 def serve(options: argparse.Namespace) -> int:
@@ -37,9 +42,7 @@ def serve(options: argparse.Namespace) -> int:
     except ConfigError as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 2
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    logs.configure(format=settings.output.format, level=settings.output.level, stream=sys.stderr)
     process.prepare_process()
     return process.run(_serve(settings))
 
@@ -47,15 +50,18 @@ def serve(options: argparse.Namespace) -> int:
 async def _serve(settings: BrokerSettings) -> int:
     clock = SystemClock()
     workers = ThreadWorkers()
+    processes = WorkerProcesses()
     tasks = LoopTasks(on_failure=_task_failed)
     ports = Ports(
         clock=clock,
         random=SystemRandom(),
         fs=DiskFileSystem(),
         workers=workers,
+        processes=processes,
         tasks=tasks,
         network=TcpNetwork(backlog=settings.network.backlog),
         open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
+        look_at_process=process_facts,
     )
     app = BrokerApp(settings, ports, on_fatal=_disk_failed)
     stop = asyncio.Event()
@@ -67,14 +73,24 @@ async def _serve(settings: BrokerSettings) -> int:
         return 1
     _say_ready(app, settings)
     await stop.wait()
+    lifecycle.info("stopping")
     await app.stop()
+    await processes.close()
     await workers.close()
+    lifecycle.info("stopped")
     return 0
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
     addresses = ", ".join(_address(host or "0.0.0.0", port) for host, port in app.addresses)
     print(f"penstock {__version__} listening on {addresses}", flush=True)
+    if app.metrics_address is not None:
+        where = _address(app.metrics_address[0] or "0.0.0.0", app.metrics_address[1])
+        lifecycle.info("metrics on http://%s/metrics", where, extra={"address": where})
+    if settings.output.format == "json":  # the lines for people would not be JSON
+        extra = {"version": __version__, "addresses": addresses, "broker_id": settings.broker_id}
+        lifecycle.info("listening on %s, data in %s", addresses, settings.storage.data_dir, extra=extra)
+        return
     host, port = app.addresses[0]
     reach = _address("127.0.0.1" if host in ("", "0.0.0.0", "::") else host, port)
     print(
@@ -90,13 +106,6 @@ def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
 
 def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _in_words(error: BaseException) -> str:
-    """One sentence; an error of the system without its number, and with the file that it is about."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
-    return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
 def _task_failed(name: str, error: BaseException) -> None:

@@ -19,6 +19,7 @@ def load_settings(options: argparse.Namespace) -> Effective:
         "advertise": options.advertise,
         "data-dir": options.data_dir,
         "broker-id": options.broker_id,
+        "metrics-listen": options.metrics_listen,
         "config": options.config,
     }
     return load(

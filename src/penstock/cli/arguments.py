@@ -1,0 +1,138 @@
+"""The grammar that the commands share: a parser that answers in one sentence, examples, options with one meaning."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import NoReturn
+
+from penstock.cli.failures import EXIT_CODES, USAGE, nearest
+
+BOOTSTRAP_VARIABLE = "PENSTOCK_BOOTSTRAP_SERVER"
+BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
+TIMEOUT_DEFAULT_S = 15.0
+
+_INVALID_CHOICE = re.compile(r"argument (?P<what>.+?): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one sentence, with the nearest right word; no usage text in front of it."""
+
+    def __init__(self, **options: object) -> None:
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("allow_abbrev", False)  # a script that abbreviates breaks when an option is added
+        super().__init__(**options)  # type: ignore[arg-type]
+
+    def error(self, message: str) -> NoReturn:
+        if found := _INVALID_CHOICE.fullmatch(message):
+            known = re.findall(r"[\w.-]+", found["known"])
+            hint = nearest(found["given"], known) or f" ({', '.join(known)})"
+            message = f"{found['given']} is no {_noun(found['what'])}{hint}"
+        elif message.startswith("the following arguments are required: "):
+            message = f"{message.split(': ', 1)[1]} is missing"
+        elif unknown := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
+            options = [text for action in _all_actions(self) for text in action.option_strings]
+            message = f"{unknown[1]} is no option here{nearest(unknown[1].split('=')[0], options)}"
+        message = message.removeprefix("argument ").replace("allowed with argument ", "allowed together with ")
+        print(f"{self.prog}: {message}; {self.prog} --help shows how", file=sys.stderr)
+        raise SystemExit(USAGE)
+
+
+def _noun(argument: str) -> str:
+    return {"COMMAND": "command", "ACTION": "action"}.get(argument, f"value for {argument}")
+
+
+def _all_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
+    """The parser's, and those of the sub-commands: the outermost parser is the one that complains about leftovers."""
+    found = list(parser._actions)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found += [each for below in action.choices.values() for each in _all_actions(below)]
+    return found
+
+
+def describe(parser: argparse.ArgumentParser, description: str, *examples: str, notes: str = "") -> None:
+    """What ``--help`` says around the list of options."""
+    parser.description = description
+    parts = [notes] if notes else []
+    if examples:
+        parts.append("examples:\n" + "\n".join(f"  {line}" for line in examples))
+    parser.epilog = "\n\n".join([*parts, EXIT_CODES])
+
+
+def add_actions(
+    parser: argparse.ArgumentParser, actions: Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]
+) -> None:
+    """Sub-commands of a command: name -> (help, what adds its arguments)."""
+    subparsers = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, (summary, configure) in actions.items():
+        configure(subparsers.add_parser(name, help=summary))
+
+
+def add_broker(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("broker")
+    group.add_argument(
+        "-b",
+        "--bootstrap-server",
+        metavar="HOST:PORT[,...]",
+        help=f"a broker to start from, also of a real Kafka ({BOOTSTRAP_VARIABLE}, else {BOOTSTRAP_DEFAULT})",
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=positive_seconds,
+        default=TIMEOUT_DEFAULT_S,
+        help=f"give up on a broker that does not answer ({TIMEOUT_DEFAULT_S:g})",
+    )
+
+
+def add_json(parser: argparse._ActionsContainer, what: str = "for scripts: one JSON document on stdout") -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def positive_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 86_400:
+        raise argparse.ArgumentTypeError(f"{text} should be a number of seconds above 0")
+    return seconds
+
+
+def count(text: str) -> int:
+    """A number above 0; ``10_000``, ``10k``, ``5M`` are fine too."""
+    value = _number(text, {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000})
+    if value is None or value < 1:
+        raise argparse.ArgumentTypeError(f"{text} should be a whole number above 0, such as 1000 or 10k")
+    return value
+
+
+def size_bytes(text: str) -> int:
+    """A number of bytes above 0; ``16k`` and ``1M`` are powers of 1,024."""
+    value = _number(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30})
+    if value is None or value < 1:
+        raise argparse.ArgumentTypeError(f"{text} should be a number of bytes above 0, such as 100, 16k or 1M")
+    return value
+
+
+def partition_number(text: str) -> int:
+    value = _number(text, {})
+    if value is None or value < 0:
+        raise argparse.ArgumentTypeError(f"{text} should be a partition's number: 0, 1, 2, ...")
+    return value
+
+
+def name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise argparse.ArgumentTypeError(f"{text} should be NAME=VALUE")
+    return name.strip(), value
+
+
+def _number(text: str, units: Mapping[str, int]) -> int | None:
+    digits, unit = (text[:-1], units[text[-1:].lower()]) if text[-1:].lower() in units else (text, 1)
+    plain = digits.replace("_", "")
+    return int(plain) * unit if plain.isascii() and plain.isdigit() else None

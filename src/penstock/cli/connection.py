@@ -1,0 +1,118 @@
+"""From the command line to a client: where the broker is, the machine's adapters, and errors in one sentence.
+
+A command is a coroutine that gets a ``Client``. Ctrl-C cancels it (it may say what it had done so far), then
+``KeyboardInterrupt`` goes up to ``main``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable
+
+from penstock.cli.arguments import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE
+from penstock.cli.failures import CommandFailed, WrongUsage, nearest
+from penstock.client import BrokerUnreachable, Client, ClientError, TopicView, parse_bootstrap
+from penstock.model import ErrorCode
+from penstock.runtime import environment, process
+from penstock.runtime.clock import SystemClock
+from penstock.runtime.network import TcpNetwork
+from penstock.runtime.random import SystemRandom
+from penstock.runtime.tasks import LoopTasks
+
+PARTITION_LEADER_TRIES_MAX = 20
+PARTITION_LEADER_PAUSE_S = 0.1
+
+
+def bootstrap_of(options: argparse.Namespace) -> tuple[str, str]:
+    """(the address as text, where it comes from)."""
+    if options.bootstrap_server:
+        return options.bootstrap_server, "--bootstrap-server"
+    if text := environment.variables().get(BOOTSTRAP_VARIABLE, "").strip():
+        return text, BOOTSTRAP_VARIABLE
+    return BOOTSTRAP_DEFAULT, "the default"
+
+
+def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awaitable[int]]) -> int:
+    """Run ``command`` to its end and return its exit code; what a broker refuses becomes ``CommandFailed``."""
+    text, origin = bootstrap_of(options)
+    try:
+        bootstrap = parse_bootstrap(text)
+    except ValueError as error:
+        raise WrongUsage(f"{origin}: {error}") from None
+
+    async def main() -> int:
+        tasks = LoopTasks()
+        client = Client(
+            bootstrap,
+            network=TcpNetwork(),
+            clock=SystemClock(),
+            tasks=tasks,
+            random=SystemRandom(),
+            client_id="penstock-cli",
+            timeout_s=options.timeout,
+        )
+        try:
+            async with client:
+                return await command(client)
+        finally:
+            await tasks.cancel_all()
+
+    try:
+        return process.run(main())
+    except BrokerUnreachable as error:
+        raise CommandFailed(f"{error}; is a broker running there? {_advice(origin)}") from error
+    except ClientError as error:
+        raise CommandFailed(sentence(error)) from error
+
+
+def _advice(origin: str) -> str:
+    if origin == "the default":
+        return f"`penstock serve` starts one, --bootstrap-server or {BOOTSTRAP_VARIABLE} names another"
+    return f"the address comes from {origin}"
+
+
+def sentence(error: ClientError) -> str:
+    """A broker's refusal without a full stop, so that more can follow."""
+    text = str(error).rstrip(".")
+    if error.is_outcome_unknown:
+        return f"{text}: nobody knows whether it was carried out, look before you try again"
+    return text
+
+
+async def find_topic(client: Client, name: str) -> TopicView:
+    """The topic with a leader for every partition, or ``CommandFailed`` with the nearest name."""
+    tries = 0
+    while True:
+        tries += 1
+        topic = (await client.metadata([name])).topics.get(name)
+        if topic is None or topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise CommandFailed(await unknown_topic(client, [name]))
+        if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
+            raise CommandFailed(
+                f"{name!r} is no name for a topic: letters, digits, dot, dash and underscore, up to 249"
+            )
+        if topic.error is ErrorCode.NONE and all(partition.leader >= 0 for partition in topic.partitions):
+            return topic
+        if tries == PARTITION_LEADER_TRIES_MAX:
+            break
+        await client.clock.sleep(PARTITION_LEADER_PAUSE_S)  # it was just made, or a leader is being elected
+    if topic.error is not ErrorCode.NONE:
+        raise CommandFailed(f"topic {name} can't be used: {topic.error.name}")
+    lost = [str(partition.index) for partition in topic.partitions if partition.leader < 0]
+    raise CommandFailed(f"topic {name} has no leader for partition {', '.join(lost)}: start the broker that holds it")
+
+
+async def unknown_topic(client: Client, names: list[str]) -> str:
+    """``topic x does not exist (did you mean y?)``."""
+    known = list((await client.metadata(None)).topics)
+    if len(names) == 1:
+        return f"topic {names[0]} does not exist{nearest(names[0], known)}"
+    return f"these topics do not exist: {', '.join(name + nearest(name, known) for name in names)}"
+
+
+def check_partitions(topic: TopicView, wanted: list[int]) -> None:
+    known = [partition.index for partition in topic.partitions]
+    for number in wanted:
+        if number not in known:
+            span = "only partition 0" if len(known) == 1 else f"partitions 0 to {known[-1]}"
+            raise CommandFailed(f"topic {topic.name} has no partition {number}: it has {span}")

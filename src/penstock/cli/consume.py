@@ -1,0 +1,89 @@
+"""``penstock consume``: print the records of a topic.
+
+Without ``--follow`` it reads what is there when it starts and ends; with it, it goes on with what comes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from penstock.cli.arguments import add_broker, add_json, count, describe, partition_number
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Print the records of a topic, values one per line. Without --follow it prints what is there (from the\n"
+        "beginning, if nothing else is said) and ends; with --follow it prints what comes from now on (or from where\n"
+        "you say) until Ctrl-C. Records of one partition come in their order. No consumer group is involved:\n"
+        "nothing is remembered.",
+        "penstock consume orders",
+        "penstock consume orders --follow --show-key",
+        "penstock consume orders --partition 2 --offset -10",
+        "penstock consume orders --timestamp 2026-01-31T12:00:00Z --max-messages 100 --json",
+        "penstock consume orders --json | penstock produce copy-of-orders --json",
+        notes="--json prints what is no UTF-8 as base64, in fields key_base64 and value_base64: nothing is lost.",
+    )
+    parser.add_argument("topic", metavar="TOPIC", help="the topic")
+    start = parser.add_argument_group("where to start").add_mutually_exclusive_group()
+    start.add_argument("--from-beginning", action="store_true", help="with the oldest record")
+    start.add_argument(
+        "--offset",
+        type=offset_option,
+        metavar="N",
+        help="with this offset of each partition; -N is the last N records of each; earliest, latest",
+    )
+    start.add_argument(
+        "--timestamp",
+        type=timestamp_option,
+        metavar="TIME",
+        help="with the first record at or after this time: milliseconds since 1970, or ISO 8601 (UTC if no zone)",
+    )
+    parser.add_argument(
+        "--partition", type=partition_number, action="append", metavar="N", help="only this partition; repeat it"
+    )
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C")
+    parser.add_argument("-n", "--max-messages", type=count, metavar="N", help="end after this many records")
+    parser.add_argument("--uncommitted", action="store_true", help="also records of open and aborted transactions")
+    show = parser.add_argument_group("what to print")
+    show.add_argument("--show-key", action="store_true", help="the key in front of the value")
+    show.add_argument("--show-headers", action="store_true", help="headers as name=value,...")
+    show.add_argument("--show-offset", action="store_true", help="partition and offset, as 0:42")
+    show.add_argument("--show-timestamp", action="store_true", help="the timestamp, as ISO 8601 in UTC")
+    show.add_argument("--separator", default="\\t", metavar="TEXT", help="between these and the value (\\t)")
+    add_json(show, "one JSON object per line, with everything")
+    add_broker(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from penstock.cli.connection import run_with_client
+    from penstock.cli.consume_run import consume
+
+    return run_with_client(options, lambda client: consume(client, options))
+
+
+def offset_option(text: str) -> int | str:
+    if text in ("earliest", "latest"):
+        return text
+    if not re.fullmatch(r"-?\d{1,19}", text) or int(text) >= 1 << 63:
+        raise argparse.ArgumentTypeError(f"{text} should be a number, -N for the last N, earliest or latest")
+    return int(text)
+
+
+def timestamp_option(text: str) -> int:
+    """Milliseconds since 1970."""
+    if text.isascii() and text.isdigit():
+        return int(text)
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text} should be milliseconds since 1970 or a time such as 2026-01-31T12:00:00Z"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,53 @@
+"""What ``penstock consume`` does: plan where to start, read, print, stop."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from penstock.cli.connection import find_topic
+from penstock.cli.consume_start import plan
+from penstock.cli.failures import OK
+from penstock.cli.output import note
+from penstock.cli.progress import Progress
+from penstock.cli.record_text import RecordLines
+from penstock.client import Client
+from penstock.client.consumer import Reader
+
+
+async def consume(client: Client, options: argparse.Namespace) -> int:
+    topic = await find_topic(client, options.topic)
+    planned = await plan(client, topic, options)
+    expected = None if options.follow else min(planned.waiting, options.max_messages or planned.waiting)
+    reader = Reader(
+        client,
+        planned.starts,
+        end_offsets=None if options.follow else planned.ends,
+        follow=options.follow,
+        isolation="read_uncommitted" if options.uncommitted else "read_committed",
+        offset_reset="earliest",  # retention may take what we are about to read: go on with what is left
+    )
+    async with reader:
+        with Progress(f"reading {topic.name}", expected, is_wanted=not sys.stdout.isatty()) as bar:
+            printed = await _print(reader, options, bar)
+    if not printed and sys.stderr.isatty():
+        note(f"{topic.name} has no records there")
+    return OK
+
+
+async def _print(reader: Reader, options: argparse.Namespace, bar: Progress) -> int:
+    """Returns the number of records printed. Each batch is written out at once: somebody may be watching."""
+    lines = RecordLines(options)
+    write, flush = sys.stdout.buffer.write, sys.stdout.buffer.flush
+    left: int = options.max_messages or sys.maxsize
+    printed = 0
+    async for batch in reader:
+        records = batch.records[:left]
+        write(b"".join([lines.line(*record) for record in records]))
+        flush()
+        printed += len(records)
+        left -= len(records)
+        bar.advance(len(records))
+        if left <= 0:
+            break
+    return printed

@@ -1,0 +1,99 @@
+"""What commands write: tables for people, JSON for scripts.
+
+On a terminal tables come from rich, which is imported only then; anywhere else they are plain text with aligned
+columns, so that ``awk`` and eyes can read them. stdout carries what was asked for, stderr everything else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+
+class Column(NamedTuple):
+    title: str
+    is_number: bool = False
+
+
+def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str = "") -> None:
+    cells = [[shown(cell) for cell in row] for row in rows]
+    if sys.stdout.isatty():
+        _print_rich_table(columns, cells, title)
+        return
+    if title:
+        print(title)
+    titles = [column.title for column in columns]
+    widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
+    for line in (titles, *cells):
+        aligned = (
+            text.rjust(width) if column.is_number else text.ljust(width)
+            for text, width, column in zip(line, widths, columns, strict=True)
+        )
+        print("  ".join(aligned).rstrip())
+
+
+def _print_rich_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], title: str) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))  # Text: what stands in brackets is no markup
+    Console().print(table)
+
+
+def shown(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    return "" if cell is None else str(cell)
+
+
+def print_json(document: Any) -> None:
+    """One document, for a program or a person to read."""
+    from msgspec.json import encode, format
+
+    sys.stdout.write(format(encode(document)).decode() + "\n")
+
+
+def json_line(document: Any) -> str:
+    from msgspec.json import encode
+
+    return encode(document).decode() + "\n"
+
+
+def note(sentence: str) -> None:
+    """Something for the person at the terminal that is no result."""
+    print(sentence, file=sys.stderr, flush=True)
+
+
+def bytes_in_words(size_bytes: float) -> str:
+    """``512 B``, ``1.5 KiB``, ``20.0 GiB``."""
+    if size_bytes < 1024:
+        return f"{int(size_bytes)} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        size_bytes /= 1024
+        if size_bytes < 1024:
+            return f"{size_bytes:.1f} {unit}"
+    return f"{size_bytes / 1024:,.1f} TiB"
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_in_words(timestamp_ms: int) -> str:
+    """ISO 8601 in UTC with milliseconds; ``-`` for the timestamp that says that there is none."""
+    if timestamp_ms < 0:
+        return "-"
+    try:
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:  # beyond the year 9999
+        return str(timestamp_ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,26 @@
+"""``penstock serve`` on the command line; ``serve.py`` does it."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli.arguments import describe
+from penstock.cli.setting_options import add_settings
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Run a broker in the foreground; Ctrl-C or SIGTERM stops it cleanly (exit code 0).",
+        "penstock serve",
+        "penstock serve --listen 0.0.0.0:9092 --advertise broker.example:9092 --data-dir /var/lib/penstock",
+        "penstock serve --set log.retention.hours=24 --set penstock.flush=interval",
+    )
+    add_settings(parser)
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from penstock.cli.serve import serve
+
+    return serve(options)

@@ -1,0 +1,150 @@
+"""``penstock topics``: list, create, describe, alter and delete. Works with any Kafka."""
+
+from __future__ import annotations
+
+import argparse
+
+from penstock.cli.arguments import add_actions, add_broker, add_json, count, describe, name_and_value
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "List, create, describe, alter and delete topics.",
+        "penstock topics list",
+        "penstock topics create orders --partitions 3 --config retention.ms=86400000",
+        "penstock topics describe orders",
+    )
+    actions = {
+        "list": ("names, partitions and replicas of all topics", _configure_list),
+        "create": ("create a topic", _configure_create),
+        "describe": (
+            "partitions with leader, offsets and size; settings that are not the default",
+            _configure_describe,
+        ),
+        "alter": ("change a topic's settings, or give it more partitions", _configure_alter),
+        "delete": ("delete topics and everything in them", _configure_delete),
+    }
+    add_actions(parser, actions)
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "List the topics.",
+        "penstock topics list",
+        "penstock topics list --internal --json | jq -r '.[].name'",
+    )
+    parser.add_argument("--internal", action="store_true", help="internal ones, too")
+    add_json(parser)
+    add_broker(parser)
+    parser.set_defaults(run=_list)
+
+
+def _configure_create(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Create a topic.",
+        "penstock topics create orders",
+        "penstock topics create users --partitions 6 --config cleanup.policy=compact",
+    )
+    parser.add_argument("name", metavar="NAME", help="the topic")
+    parser.add_argument("--partitions", type=count, metavar="N", help="how many (the broker's default)")
+    parser.add_argument("--replication-factor", type=count, metavar="N", help="copies of each (the broker's default)")
+    parser.add_argument(
+        "--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="a setting; repeat it"
+    )
+    parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
+    add_json(parser)
+    add_broker(parser)
+    parser.set_defaults(run=_create)
+
+
+def _configure_describe(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Describe topics: partitions with leader, in-sync replicas, offsets and size, and the settings that are\n"
+        "not the default.",
+        "penstock topics describe orders",
+        "penstock topics describe --json | jq '.[] | {name, records: ([.partitions[] | .end_offset] | add)}'",
+    )
+    parser.add_argument("names", metavar="NAME", nargs="*", help="the topics (all but internal ones)")
+    add_json(parser)
+    add_broker(parser)
+    parser.set_defaults(run=_describe)
+
+
+def _configure_alter(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Change a topic's settings, or give it more partitions. All of it is checked before any of it is done.",
+        "penstock topics alter orders --config retention.ms=3600000",
+        "penstock topics alter orders --delete-config retention.ms --partitions 12",
+    )
+    parser.add_argument("name", metavar="NAME", help="the topic")
+    parser.add_argument(
+        "--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="a setting; repeat it"
+    )
+    parser.add_argument(
+        "--delete-config",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="return a setting to its default; repeat it",
+    )
+    parser.add_argument("--partitions", type=count, metavar="N", help="how many there shall be; never fewer than now")
+    add_json(parser)
+    add_broker(parser)
+    parser.set_defaults(run=_alter)
+
+
+def _configure_delete(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Delete topics and everything in them. If one of them does not exist, none is deleted.",
+        "penstock topics delete orders",
+        "penstock topics delete --if-exists orders users",
+    )
+    parser.add_argument("names", metavar="NAME", nargs="+", help="the topics")
+    parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
+    add_json(parser)
+    add_broker(parser)
+    parser.set_defaults(run=_delete)
+
+
+# What follows is imported only when it is run: the client costs more than all the parsing.
+
+
+def _list(options: argparse.Namespace) -> int:
+    from penstock.cli import topics_show
+    from penstock.cli.connection import run_with_client
+
+    return run_with_client(options, lambda client: topics_show.show_list(client, options))
+
+
+def _describe(options: argparse.Namespace) -> int:
+    from penstock.cli import topics_show
+    from penstock.cli.connection import run_with_client
+
+    return run_with_client(options, lambda client: topics_show.show_details(client, options))
+
+
+def _create(options: argparse.Namespace) -> int:
+    from penstock.cli import topics_change
+    from penstock.cli.connection import run_with_client
+
+    return run_with_client(options, lambda client: topics_change.create(client, options))
+
+
+def _alter(options: argparse.Namespace) -> int:
+    from penstock.cli import topics_change
+    from penstock.cli.connection import run_with_client
+
+    return run_with_client(options, lambda client: topics_change.alter(client, options))
+
+
+def _delete(options: argparse.Namespace) -> int:
+    from penstock.cli import topics_change
+    from penstock.cli.connection import run_with_client
+
+    return run_with_client(options, lambda client: topics_change.delete(client, options))

@@ -1,0 +1,59 @@
+"""``penstock bench``: what it says adds up, and it leaves nothing behind."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from support.cli import Cli
+from support.waiting import DEADLINE_S, eventually
+
+
+@pytest.fixture
+def penstock(bootstrap: str) -> Cli:
+    return Cli(bootstrap)
+
+
+def leftovers(penstock: Cli) -> list[str]:
+    names = [one["name"] for one in penstock.ok("topics", "list", "--json").document]
+    return [name for name in names if name.startswith("penstock-bench-")]
+
+
+@pytest.mark.parametrize("action", ["produce", "consume"])
+def test_it_says_what_it_did_and_removes_its_topic(penstock: Cli, action: str) -> None:
+    load = ("--records", "2k", "--record-size", 100, "--batch-size", "4k", "--partitions", 3, "--compression", "lz4")
+    found = penstock.ok("bench", action, *load, "--json").document
+    assert (found["action"], found["records"], found["load"]["partitions"]) == (action, 2_000, 3)
+    assert found["mb_per_s"] > 0 and found["seconds"] > 0
+    latency = list(found["latency_ms"].values())
+    assert list(found["latency_ms"]) == ["p50", "p90", "p99", "p99.9", "max"] and latency == sorted(latency)
+    assert leftovers(penstock) == []
+    text = penstock.ok("bench", action, *load).out
+    assert text.startswith(f"{action}: 2,000 records, ") and "p99.9 ms" in text
+
+
+def test_a_given_topic_gets_exactly_the_records_and_stays(penstock: Cli, topic_name: str) -> None:
+    penstock.ok("topics", "create", topic_name, "--partitions", 2)
+    penstock.ok("bench", "produce", "--topic", topic_name, "--records", 1_234, "--record-size", 10)
+    lines = penstock.ok("consume", topic_name).out.splitlines()
+    assert len(lines) == 1_234 and {len(line) for line in lines} == {10}
+    assert penstock.ok("bench", "consume", "--topic", topic_name, "--json").document["records"] == 1_234
+
+
+def test_an_empty_topic_can_t_be_read(penstock: Cli, topic_name: str) -> None:
+    penstock.ok("topics", "create", topic_name)
+    assert "is empty" in penstock("bench", "consume", "--topic", topic_name).failed_with(1)
+
+
+def test_ctrl_c_removes_the_topic(penstock: Cli) -> None:
+    process = penstock.start("bench", "produce", "--records", "100M", "--rate", 100, "--batch-size", 1)
+    try:
+        eventually(lambda: leftovers(penstock), what="the topic of the test")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130 and b"Traceback" not in err
+    assert leftovers(penstock) == []

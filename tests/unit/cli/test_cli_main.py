@@ -1,0 +1,159 @@
+"""The command line's grammar: help for everything, one sentence for every mistake, nothing imported for nothing."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from penstock.cli import main as main_module
+from penstock.cli.arguments import count, name_and_value, partition_number, positive_seconds, size_bytes
+from penstock.cli.consume import offset_option, timestamp_option
+from penstock.cli.failures import CommandFailed, WrongUsage, counted, in_words
+from penstock.cli.main import COMMANDS, build_parser, main
+from support.broker import penstock_command, penstock_environment
+
+
+def all_parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    def below(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
+        yield parser.prog, parser
+        for action in parser._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for each in action.choices.values():
+                    yield from below(each)
+
+    yield from below(build_parser([command.name for command in COMMANDS]))
+
+
+@pytest.mark.parametrize(("prog", "parser"), [pytest.param(*each, id=each[0]) for each in all_parsers()])
+def test_every_command_has_help_with_examples_and_exit_codes(prog: str, parser: argparse.ArgumentParser) -> None:
+    text = parser.format_help()
+    assert "examples:\n" in text and "exit codes: 0 done" in text
+    assert f"  {prog}" in text or f"| {prog}" in text, "an example of the command itself"
+    undescribed = [
+        action.dest for action in parser._actions if not action.help and action.dest not in ("action", "command")
+    ]
+    assert undescribed == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "penstock: COMMAND is missing; penstock --help shows how"),
+        (["sreve"], "penstock: sreve is no command (did you mean serve?)"),
+        (["topics", "lst"], "penstock topics: lst is no action (did you mean list?)"),
+        (["produce", "t", "--ack", "1"], "--ack is no option here (did you mean --acks?)"),
+        (["produce", "t", "--acks", "2"], "2 is no value for --acks (all, 1, 0)"),
+        (["topics", "create"], "penstock topics create: NAME is missing"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    said = capsys.readouterr()
+    assert ended.value.code == 2 and said.out == ""
+    assert says in said.err and len(said.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (CommandFailed("it broke; mend it"), 1, "penstock: it broke; mend it\n"),
+        (WrongUsage("say it right"), 2, "penstock: say it right\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 1, "penstock: /x: Permission denied\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), 0, ""),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_command_s_end_becomes_an_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], raised: BaseException, code: int, says: str
+) -> None:
+    class Ends:
+        @staticmethod
+        def configure(parser: argparse.ArgumentParser) -> None:
+            def run(options: argparse.Namespace) -> int:
+                raise raised
+
+            parser.set_defaults(run=run)
+
+    class NoStdout:
+        """What main closes when its reader is gone; pytest still needs its own."""
+
+        def flush(self) -> None: ...
+        def close(self) -> None: ...
+
+    monkeypatch.setattr(main_module.importlib, "import_module", lambda name: Ends)
+    monkeypatch.setattr(sys, "stdout", NoStdout())
+    assert main(["config"]) == code
+    assert capfd.readouterr().err == says
+
+
+def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(options: argparse.Namespace) -> int:
+        raise ValueError("a bug")
+
+    with pytest.raises(ValueError, match="a bug"):
+        main_module._run(run, argparse.Namespace())
+
+
+def test_help_imports_neither_asyncio_nor_rich_nor_the_client() -> None:
+    for command in COMMANDS:
+        code = (
+            "import sys; from penstock.cli.main import build_parser; "
+            f"build_parser([{command.name!r}]); "
+            "print(sorted({'asyncio', 'rich', 'msgspec', 'penstock.client', 'penstock.broker.app'} & set(sys.modules)))"
+        )
+        done = subprocess.run([sys.executable, "-c", code], env=penstock_environment(), capture_output=True, text=True)
+        assert done.stdout.strip() == "[]", (command.name, done.stdout, done.stderr)
+
+
+def test_the_version_is_told() -> None:
+    done = subprocess.run(penstock_command("--version"), env=penstock_environment(), capture_output=True, text=True)
+    assert done.stdout.startswith("penstock ") and done.returncode == 0
+
+
+def test_numbers_may_have_units() -> None:
+    assert [count(text) for text in ("1", "1_000", "10k", "5M")] == [1, 1_000, 10_000, 5_000_000]
+    assert [size_bytes(text) for text in ("100", "16k", "1M")] == [100, 16_384, 1_048_576]
+    assert (partition_number("0"), positive_seconds("0.5"), name_and_value("a=b=c")) == (0, 0.5, ("a", "b=c"))
+    for parse, text in (
+        (count, "0"),
+        (count, "-1"),
+        (count, "1.5"),
+        (count, ""),
+        (size_bytes, "1kk"),
+        (partition_number, "-1"),
+        (positive_seconds, "0"),
+        (positive_seconds, "nan"),
+        (name_and_value, "a"),
+        (name_and_value, "=b"),
+    ):
+        with pytest.raises(argparse.ArgumentTypeError):
+            parse(text)
+
+
+def test_offsets_and_times_are_read_as_people_write_them() -> None:
+    assert [offset_option(text) for text in ("0", "-5", "earliest", "latest")] == [0, -5, "earliest", "latest"]
+    assert timestamp_option("1700000000000") == 1_700_000_000_000
+    assert timestamp_option("2023-11-14T22:13:20Z") == timestamp_option("2023-11-14 22:13:20") == 1_700_000_000_000
+    for parse, text in ((offset_option, "1e3"), (offset_option, str(1 << 63)), (timestamp_option, "soon")):
+        with pytest.raises(argparse.ArgumentTypeError):
+            parse(text)
+
+
+def test_words_for_counts_and_errors() -> None:
+    assert [counted(n, noun) for n, noun in ((1, "batch"), (2, "batch"), (0, "record"), (1_000, "entry"))] == [
+        "1 batch",
+        "2 batches",
+        "0 records",
+        "1,000 entries",
+    ]
+    assert in_words(OSError(errno.ENOENT, "No such file", "/a")) == "/a: No such file"

@@ -1,0 +1,137 @@
+"""Records in and out of text: JSON that loses nothing, lines in pieces of any size, bad lines with their reason."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.cli.failures import CommandFailed
+from penstock.cli.produce_lines import LINE_BYTES_MAX, LineFormat, header_options, lines, separator_option
+from penstock.cli.record_json import BadRecord, InputRecord, parse_record, record_fields
+from penstock.cli.record_text import RecordLines
+from penstock.model import TopicPartition
+
+maybe_bytes = st.none() | st.binary(max_size=20)
+header_names = st.binary(max_size=8).map(lambda name: name.decode("utf-8", "surrogateescape"))
+headers_of_any_kind = st.lists(st.tuples(header_names, maybe_bytes), max_size=3).map(tuple)
+
+
+@given(key=maybe_bytes, value=maybe_bytes, headers=headers_of_any_kind)
+def test_whatever_a_record_holds_survives_json(key: Any, value: Any, headers: Any) -> None:
+    line = json.dumps(record_fields(key, value, headers)).encode()
+    assert parse_record(line) == InputRecord(key, value, headers)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [("text", b"text"), (5, b"5"), (True, b"true"), ({"a": [1, None]}, b'{"a":[1,null]}'), ("", b""), (None, None)],
+)
+def test_a_value_that_is_no_text_is_written_as_its_json(value: Any, written: bytes | None) -> None:
+    assert parse_record(json.dumps({"value": value}).encode()).value == written
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (b"", "invalid JSON"),
+        (b"\xff", "invalid JSON"),
+        (b'{"value": NaN}', "invalid JSON"),
+        (b"null", "it should be an object"),
+        (b'{"headers": []}', "it has no value"),
+        (b'{"value": 1, "kye": 2}', "it has no field 'kye' (did you mean key?)"),
+        (b'{"value": 1, "headers": [{"value": 1}]}', "a header has no key"),
+        (b'{"value": 1, "headers": ["a"]}', "headers should be"),
+        (b'{"value": 1, "headers": [{"key": "a", "x": 1}]}', "it has no field 'x'"),
+        (b'{"value_base64": 5}', "value_base64 is no base64"),
+        (b'{"value": 1, "timestamp": 9223372036854775808}', "timestamp should be"),
+        (b'{"value": 1, "timestamp": true}', "timestamp should be"),
+        (b'{"value": 1, "partition": 1.5}', "partition should be"),
+        (b'{"value": "\\ud800"}', "invalid JSON"),
+    ],
+)
+def test_a_line_that_is_no_record_says_why(line: bytes, says: str) -> None:
+    with pytest.raises(BadRecord, match=re.escape(says)):
+        parse_record(line)
+
+
+def test_the_command_line_s_headers_come_first_and_its_partition_wins() -> None:
+    json_format = LineFormat(True, None, header_options([("a", "1")]), 3)
+    record = json_format.parse(b'{"value": "v", "partition": 0, "headers": {"b": null}}')
+    assert record == InputRecord(None, b"v", (("a", b"1"), ("b", None)), 3)
+    assert LineFormat(key_separator=b"::").parse(b"k::v::w") == InputRecord(b"k", b"v::w")
+    assert LineFormat().parse(b"\xff") == InputRecord(None, b"\xff")
+    assert separator_option("\\t") == b"\t"
+    with pytest.raises(BadRecord, match="there is no ':'"):
+        LineFormat(key_separator=b":").parse(b"kv")
+
+
+class Inline:
+    """Workers that do it at once."""
+
+    async def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> Awaitable[Any]:
+        return self._run(function, *arguments)
+
+    def submit(self, function: Callable[[], Any], done: Callable[[Any, BaseException | None], None]) -> None:
+        raise NotImplementedError
+
+
+def read_all(pieces: list[bytes]) -> list[bytes]:
+    import asyncio
+
+    left = [*pieces, b""]
+
+    async def collect() -> list[bytes]:
+        return [line async for some in lines(Inline(), lambda size: left.pop(0)) for line in some]
+
+    return asyncio.new_event_loop().run_until_complete(collect())
+
+
+@given(text=st.binary(max_size=40), cuts=st.lists(st.integers(0, 40), max_size=5))
+def test_lines_are_the_same_however_they_are_cut_into_pieces(text: bytes, cuts: list[int]) -> None:
+    text = text.replace(b"\r", b"")
+    places = [0, *sorted(cuts), len(text)]
+    pieces = [piece for start, end in itertools.pairwise(places) if (piece := text[start:end])]
+    whole = text.split(b"\n")
+    assert read_all(pieces) == (whole if whole[-1] else whole[:-1])
+
+
+def test_line_ends_of_windows_are_no_part_of_a_record() -> None:
+    assert read_all([b"a\r", b"\nb\r\nc"]) == [b"a", b"b", b"c"]
+
+
+def test_a_file_without_line_ends_is_refused_before_it_fills_the_memory() -> None:
+    with pytest.raises(CommandFailed, match="a line is longer than"):
+        read_all([bytes(LINE_BYTES_MAX), b"x", b"y"])
+
+
+def shown(**options: Any) -> bytes:
+    defaults = dict.fromkeys(("json", "show_key", "show_headers", "show_offset", "show_timestamp"), False)
+    formatter = RecordLines(argparse.Namespace(**{**defaults, "separator": "\\t", **options}))
+    return formatter.line(TopicPartition("t", 1), 7, 1_700_000_000_123, b"k", None, (("h", None), ("i", b"x")))
+
+
+def test_a_line_holds_what_was_asked_for_in_front_of_the_value() -> None:
+    assert shown() == b"null\n"
+    assert shown(show_key=True) == b"k\tnull\n"
+    everything = shown(show_key=True, show_headers=True, show_offset=True, show_timestamp=True, separator=" | ")
+    assert everything == b"2023-11-14T22:13:20.123Z | 1:7 | h=null,i=x | k | null\n"
+    assert json.loads(shown(json=True)) == {
+        "topic": "t",
+        "partition": 1,
+        "offset": 7,
+        "timestamp": 1_700_000_000_123,
+        "key": "k",
+        "value": None,
+        "headers": [{"key": "h", "value": None}, {"key": "i", "value": "x"}],
+    }

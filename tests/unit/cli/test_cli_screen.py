@@ -1,0 +1,110 @@
+"""What the screen shows: plain tables for pipes, rich ones and a bar for terminals, percentiles that are right."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from array import array
+
+import pytest
+
+from penstock.cli.bench_load import Result
+from penstock.cli.output import Column, bytes_in_words, print_table, time_in_words
+from penstock.cli.progress import PATIENCE_S, Progress
+from support.broker import penstock_environment
+
+COLUMNS = [Column("topic"), Column("records", True)]
+ROWS = [("orders", 1_234_567), ("a [red]name[/red]", None)]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Hand:
+    """A clock that is set by hand."""
+
+    now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+def test_a_table_in_a_pipe_is_plain_aligned_text(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(COLUMNS, ROWS)
+    assert capsys.readouterr().out.splitlines() == [
+        "topic                records",
+        "orders             1,234,567",
+        "a [red]name[/red]",
+    ]
+
+
+def test_a_table_on_a_terminal_is_drawn_and_names_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    print_table(COLUMNS, ROWS)
+    assert "─" in screen.getvalue() and "1,234,567" in screen.getvalue() and "[red]name[/red]" in screen.getvalue()
+
+
+def test_what_is_quick_shows_no_bar_and_imports_nothing() -> None:
+    code = (
+        "import sys; from penstock.cli.progress import Progress\n"
+        "sys.stderr.isatty = lambda: True\n"
+        "with Progress('x', 10) as bar: bar.advance(10)\n"
+        "print('rich' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=penstock_environment(), capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize(
+    ("unit", "total", "shown"),
+    [("", 1_000, "500/1000"), ("", None, "500/?"), ("bytes", 1_000, "0.5/1.0 kB"), ("bytes", None, "500/? bytes")],
+)
+def test_what_takes_long_shows_a_bar_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, unit: str, total: int | None, shown: str
+) -> None:
+    screen, clock = Terminal(), Hand()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress("reading", total, unit=unit, clock=clock) as bar:  # type: ignore[arg-type]
+        bar.advance(10)
+        assert screen.getvalue() == ""
+        clock.now_s += PATIENCE_S + 0.1
+        bar.advance(490, "still reading")
+        assert "still reading" in screen.getvalue() and shown in screen.getvalue()
+
+
+def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen, clock = io.StringIO(), Hand()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress("reading", 10, clock=clock) as bar:  # type: ignore[arg-type]
+        clock.now_s += 100
+        bar.advance(10)
+    assert screen.getvalue() == ""
+
+
+def test_sizes_and_times_are_said_in_words() -> None:
+    assert [bytes_in_words(n) for n in (0, 1023, 1024, 1536, 1 << 30, 5 << 40)] == [
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "1.5 KiB",
+        "1.0 GiB",
+        "5.0 TiB",
+    ]
+    assert [time_in_words(ms) for ms in (-1, 0, 1_700_000_000_123)] == [
+        "-",
+        "1970-01-01T00:00:00.000Z",
+        "2023-11-14T22:13:20.123Z",
+    ]
+    assert time_in_words(1 << 62) == str(1 << 62)
+
+
+def test_percentiles_are_the_nearest_ranks() -> None:
+    hundred = Result(100, 5_000_000, 2.0, array("d", (n / 1_000 for n in range(100, 0, -1))))
+    assert hundred.latency_ms() == {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 100.0, "max": 100.0}
+    assert (hundred.records_per_s, hundred.mb_per_s) == (50.0, 2.5)
+    assert set(Result(1, 1, 0.0, array("d", [0.007])).latency_ms().values()) == {7.0}
+    assert Result(0, 0, 0.0, array("d")).latency_ms() == {}
