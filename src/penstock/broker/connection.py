@@ -99,6 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader.release()
         slots, self._slots = self._slots, deque()
         for slot in slots:
+            self.server.timed_slots.pop(slot, None)
             slot.abandon()
         self._collected.clear()
         self.server.connection_closed(self)
@@ -108,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         server = self.server
+        server.received_bytes += nbytes
         self.active_tick = server.tick
         reader = self._reader
         if nbytes > _START_BYTES and not (reader.has_own or self._held or self._slots or self._write_paused):
@@ -124,6 +126,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._refuse(error)
                 else:
                     if answer is not None:
+                        server.sent_bytes += len(answer)
                         self._transport.write(answer)
                         return
                 self._served()
@@ -192,6 +195,8 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def slot_completed(self, slot: Slot) -> None:
+        if self.server.timed_slots:
+            self.server.timed_slot_completed(slot)
         slots = self._slots
         if not slots or slots[0] is not slot:
             return
@@ -207,6 +212,10 @@ class Connection(asyncio.BufferedProtocol):
             self._flush()
             if self._reading_paused:
                 self._resume()
+
+    @property
+    def newest_slot(self) -> Slot | None:
+        return self._slots[-1] if self._slots else None
 
     @property
     def is_busy(self) -> bool:
@@ -303,6 +312,7 @@ class Connection(asyncio.BufferedProtocol):
         if not collected:
             return
         size_bytes, self._collected_bytes = self._collected_bytes, 0
+        self.server.sent_bytes += size_bytes
         if self._transport.is_closing():
             collected.clear()
         elif len(collected) == 1:

@@ -22,8 +22,13 @@ Wait = tuple[Replica, int, int, int]
 """(replica, end offset to become visible, topic number, number of the partition in the topic's results)"""
 
 
+def _nobody_counts(code: int) -> None:
+    pass
+
+
 class ParkedProduces:
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, on_failed: Callable[[int], None] = _nobody_counts) -> None:
+        self.on_failed = on_failed
         self._clock = clock
         # Parking must be cheap, and most are answered before the next sweep: a deadline is worked out only then.
         self._fresh: dict[ParkedOne | ParkedProduce, int] = {}
@@ -97,6 +102,7 @@ class ParkedOne(Slot):
 
     def _fail(self, code: ErrorCode) -> None:
         if self._answer is not None:
+            self._parked.on_failed(code)
             result = Result(self._index, code)
             self._answer = one_topic_response(self._prefix.version, self._correlation_id, self._prefix, [result])
             self.reached(0)
@@ -148,6 +154,7 @@ class ParkedProduce:
         if wait is None:
             return
         self._waits[index] = None
+        self._parked.on_failed(code)
         _, _, topic_number, row_number = wait
         row = self._results[topic_number]
         row[row_number] = Result(row[row_number].index, code)

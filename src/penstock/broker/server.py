@@ -10,6 +10,8 @@ from typing import Protocol
 
 from penstock.broker.connection import Connection
 from penstock.broker.context import ListenerInfo
+from penstock.broker.slots import Slot
+from penstock.broker.timing import Timing
 from penstock.config.broker import NetworkSettings
 from penstock.ports import Clock, Listener, Network, TimerHandle
 from penstock.protocol.errors import ProtocolError
@@ -41,6 +43,13 @@ class Server:
         self.inflight_max = settings.inflight_max
         self.held_response_bytes = 0
         self.tick = 0
+        # Counted for the metrics; plain numbers, because each request touches them.
+        self.received_bytes = 0
+        self.sent_bytes = 0
+        self.opened_count = 0
+        self.refused_counts = {"max_connections": 0, "max_connections_per_ip": 0}
+        self.dropped_counts = {"idle": 0, "malformed": 0, "memory": 0, "bug": 0}
+        self.timed_slots: dict[Slot, Timing] = {}
         self.is_open = False  # connections are accepted and wait until the broker is ready
         self._settings = settings
         self._clock = clock
@@ -115,11 +124,14 @@ class Server:
         here = self._per_host.get(host, 0) + 1
         self._per_host[host] = here
         self._connections[connection] = None
+        self.opened_count += 1
         limits = self._settings
         if len(self._connections) > limits.connections_max:
+            self.refused_counts["max_connections"] += 1
             log.warning("refused a connection from %s: max.connections is %d", host, limits.connections_max)
             connection.abort()
         elif here > limits.connections_per_ip.get(host, limits.connections_per_ip_max):
+            self.refused_counts["max_connections_per_ip"] += 1
             log.warning("refused a connection from %s: max.connections.per.ip is %d", host, here - 1)
             connection.abort()
 
@@ -144,6 +156,7 @@ class Server:
         asyncio.get_running_loop().call_soon(callback)
 
     def refuse_frame(self, connection: Connection, refused: InvalidFrameSize) -> None:
+        self.dropped_counts["malformed"] += 1
         hint = _what_it_looks_like(refused.first_bytes)
         if hint:
             log.warning(
@@ -157,12 +170,20 @@ class Server:
         connection.close()
 
     def refuse_request(self, connection: Connection, malformed: ProtocolError) -> None:
+        self.dropped_counts["malformed"] += 1
         log.info("closed a connection from %s: %s", connection.peer_host, malformed)
         connection.close()
 
     def report_bug(self, connection: Connection) -> None:
+        self.dropped_counts["bug"] += 1
         log.exception("a request from %s met a bug; its connection is closed", connection.peer_host)
         connection.close()
+
+    def timed_slot_completed(self, slot: Slot) -> None:
+        """Some parked requests are being timed: perhaps this one."""
+        timing = self.timed_slots.pop(slot, None)
+        if timing is not None:
+            timing.end(self._clock.monotonic())
 
     # --- inside
 
@@ -184,9 +205,11 @@ class Server:
             if connection.is_closing:
                 connection.abort()  # it had a whole sweep's time to go by itself
             elif idle_ticks > idle_ticks_max and not connection.is_busy:
+                self.dropped_counts["idle"] += 1
                 log.debug("closed the idle connection from %s", connection.peer_host)
                 connection.close()
             elif starved and connection.has_partial_frame and idle_ticks > UNFINISHED_SWEEPS_MAX:
+                self.dropped_counts["memory"] += 1
                 log.warning("closed a connection from %s: its unfinished request held memory that others wait for",
                             connection.peer_host)  # fmt: skip
                 connection.abort()

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.model import StorageFailed
 from penstock.ports import Clock, File, FileSystem, TimerHandle, Workers
+from penstock.storage.meters import StorageMeters
 
 if TYPE_CHECKING:
     from penstock.storage.log import Flush, PartitionLog
@@ -59,7 +60,9 @@ class GroupCommit:
         mode: FlushMode = "ack",
         interval_ms: int = 1_000,
         on_fatal: Callable[[OSError], None],
+        meters: StorageMeters | None = None,
     ) -> None:
+        self._meters = meters or StorageMeters()
         self._fs = fs
         self._clock = clock
         self._workers = workers
@@ -184,19 +187,29 @@ class GroupCommit:
             self._submit(flushes)
 
     def _submit(self, flushes: list[Flush]) -> None:
-        fs, data_dir = self._fs, self._data_dir
+        fs, data_dir, clock = self._fs, self._data_dir, self._clock
         files = [segment.file for flush in flushes for segment in flush.segments if segment.file is not None]
         everything = len(flushes) >= SYNC_ALL_FROM_LOGS
 
-        def sync() -> None:
-            _sync(fs, data_dir, files, everything=everything)
+        def sync() -> tuple[bool, float]:
+            started_s = clock.monotonic()
+            is_syncfs = _sync(fs, data_dir, files, everything=everything)
+            return is_syncfs, clock.monotonic() - started_s
 
-        def done(_: None, error: BaseException | None) -> None:
+        def done(synced: tuple[bool, float] | None, error: BaseException | None) -> None:
             self._jobs -= 1
+            if synced is not None:
+                self._count(flushes, *synced)
             self._finish(flushes, error)
 
         self._jobs += 1
         self._workers.submit(sync, done)
+
+    def _count(self, flushes: list[Flush], is_syncfs: bool, duration_s: float) -> None:
+        meters = self._meters
+        (meters.syncfs if is_syncfs else meters.fdatasync).observe(duration_s)
+        meters.commit_logs.observe(len(flushes))
+        meters.commit_records.observe(sum(flush.end_offset - flush.log.flushed_end_offset for flush in flushes))
 
     def _finish(self, flushes: list[Flush], error: BaseException | None) -> None:
         for flush in flushes:
@@ -238,9 +251,10 @@ class GroupCommit:
             self._on_fatal(error)
 
 
-def _sync(fs: FileSystem, data_dir: str, files: list[File], *, everything: bool) -> None:
-    """Blocking."""
+def _sync(fs: FileSystem, data_dir: str, files: list[File], *, everything: bool) -> bool:
+    """Blocking. Returns whether it was one syncfs."""
     if everything and fs.sync_all(data_dir):
-        return
+        return True
     for file in files:
         file.sync()
+    return False

@@ -32,6 +32,7 @@ from penstock.broker.handlers.produce_wire import (
 from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
+from penstock.broker.timing import note, serve_timed
 from penstock.cluster.names import is_internal
 from penstock.model import BrokerError, ErrorCode, StorageFailed, TopicId, invariant
 from penstock.ports import Clock, Tasks, Workers
@@ -39,6 +40,7 @@ from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.records.header import TRANSACTIONAL_BIT
 from penstock.storage.admission import BatchRefused, LookNeeded, admit, plain_header
+from penstock.telemetry.requests import RequestMeter
 
 API = Api(key=0, versions=range(3, 14), name="Produce")
 
@@ -62,7 +64,9 @@ class ProduceHandler:
         clock: Clock,
         tasks: Tasks,
         workers: Workers,
+        meter: RequestMeter,
     ) -> None:
+        self._meter = meter
         self._replicas = replicas
         self._parked = parked
         self._authorizer = authorizer
@@ -80,6 +84,12 @@ class ProduceHandler:
         version: int,
         correlation_id: int,
     ) -> bytes | None:
+        meter = self._meter
+        left = meter.left - 1
+        meter.left = left
+        if not left:
+            frame = (buffer, view, start, end, version, correlation_id)
+            return serve_timed(self.receive, meter, self._clock, connection, *frame)
         prefix = connection.produce_prefix
         if (
             prefix is None
@@ -223,11 +233,17 @@ class ProduceHandler:
             rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
             return self._answer(connection, request, acks, timeout_ms, rows, [])
         if looks or rooms:
-            prepared = prepared or Prepared()
+            prepared = prepared or Prepared(self._clock.monotonic())
             prepared.keep_rewritten(outcomes)
             self._hold_back(connection, prepared, looks, rooms, now_ms, zstd_allowed=request.version >= ZSTD_SINCE)
             return None
-        return self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
+        if prepared is None:
+            return self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
+        newest = connection.newest_slot
+        answer = self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
+        note(self._meter, self._clock, connection, newest, prepared.since_s)
+        self._meter.timed_apart()
+        return answer
 
     def _admit(
         self,
@@ -263,7 +279,7 @@ class ProduceHandler:
         except LookNeeded:
             return NeedsLook(at, replica, bytes(records))
         except BatchRefused as refused:
-            return refused_result(index, refused, records, log.log_start_offset)
+            return refused_result(index, refused, records, log.log_start_offset, codec_first=version < ZSTD_SINCE)
         if header.attributes & TRANSACTIONAL_BIT:
             return Result(index, ErrorCode.INVALID_TXN_STATE)
         return replica, batch, header
@@ -279,6 +295,7 @@ class ProduceHandler:
         zstd_allowed: bool,
     ) -> None:
         connection.serve_again_later()
+        self._meter.uncount()
         connection.hold()
 
         async def prepare() -> None:
@@ -341,8 +358,11 @@ class ProduceHandler:
         results: list[list[Result]],
         wait_for: list[tuple[Replica, int, int, int]],
     ) -> bytes | None:
+        failures = [result.code for row in results for result in row if result.code]
+        for code in failures:
+            self._meter.failed(code)
         if acks == 0:
-            if any(result.code for row in results for result in row):
+            if failures:
                 connection.close()
             return None
         if not wait_for:

@@ -35,9 +35,10 @@ class NeedsLook(NamedTuple):
 class Prepared:
     """What a held-back request has learnt before it is served again."""
 
-    __slots__ = ("looked_at", "out_of_room")
+    __slots__ = ("looked_at", "out_of_room", "since_s")
 
-    def __init__(self) -> None:
+    def __init__(self, since_s: float) -> None:
+        self.since_s = since_s  # when the request came, for the metrics
         self.looked_at: dict[Place, tuple[memoryview, BatchHeader] | BatchRefused] = {}
         self.out_of_room: dict[Replica, StorageFailed] = {}
 

@@ -1,0 +1,121 @@
+"""Every metric that a broker has: name, kind, help and labels. Data only; the page in docs/ is made from it."""
+
+from __future__ import annotations
+
+from penstock.telemetry.families import Family
+
+PARTITION = ("topic", "partition")
+
+# --- requests and connections
+REQUESTS = Family("penstock_requests_total", "counter", "Requests served, by API.", ("api",))
+RESPONSE_ERRORS = Family(
+    "penstock_response_errors_total",
+    "counter",
+    "Error codes in responses, by API: one for each partition, topic or resource that failed.",
+    ("api", "error"),
+)
+REQUEST_DURATION = Family(
+    "penstock_request_duration_seconds",
+    "histogram",
+    "From a request in memory to its answer ready to be sent, time parked included. Under load some requests "
+    "stand for many.",
+    ("api",),
+)
+REQUEST_PARKED = Family(
+    "penstock_request_parked_seconds",
+    "histogram",
+    "How much of it a request was parked: a produce waiting for its flush, a fetch waiting for records.",
+    ("api",),
+)
+PARKED = Family("penstock_parked_requests", "gauge", "Requests that are parked now.", ("api",))
+RECEIVED = Family("penstock_received_bytes_total", "counter", "Bytes that came from clients.")
+SENT = Family("penstock_sent_bytes_total", "counter", "Bytes handed over to be sent to clients.")
+CONNECTIONS = Family("penstock_connections", "gauge", "Connections of clients that are open.")
+CONNECTIONS_OPENED = Family("penstock_connections_opened_total", "counter", "Connections that clients have opened.")
+CONNECTIONS_REFUSED = Family(
+    "penstock_connections_refused_total",
+    "counter",
+    "Connections closed at once because of max.connections or max.connections.per.ip.",
+    ("reason",),
+)
+CONNECTIONS_DROPPED = Family(
+    "penstock_connections_dropped_total",
+    "counter",
+    "Connections that the broker closed: idle, malformed (not understood), memory (held what others needed), bug.",
+    ("reason",),
+)
+REQUEST_MEMORY = Family("penstock_request_memory_bytes", "gauge", "Buffers of requests that are partly received.")
+RESPONSE_MEMORY = Family("penstock_response_memory_bytes", "gauge", "Responses that clients have not taken yet.")
+FETCH_SESSIONS = Family("penstock_fetch_sessions", "gauge", "Incremental fetch sessions that are open.")
+
+# --- topics and logs
+TOPICS = Family("penstock_topics", "gauge", "Topics that this broker has partitions of.")
+PARTITIONS = Family("penstock_partitions", "gauge", "Partitions of this broker.")
+PARTITIONS_LED = Family("penstock_partitions_led", "gauge", "Partitions that this broker leads.")
+PARTITIONS_UNNAMED = Family(
+    "penstock_partitions_without_series",
+    "gauge",
+    'Partitions beyond penstock.metrics.partitions.max: counted together as topic "other".',
+)
+LOG_SIZE = Family("penstock_log_size_bytes", "gauge", "Size of a partition's log.", PARTITION)
+LOG_START = Family("penstock_log_start_offset", "gauge", "First offset of a partition's log.", PARTITION)
+LOG_END = Family("penstock_log_end_offset", "gauge", "Offset that the next record of a partition will get.", PARTITION)
+HIGH_WATERMARK = Family("penstock_log_high_watermark", "gauge", "Offset below which consumers may read.", PARTITION)
+LOG_SEGMENTS = Family("penstock_log_segments", "gauge", "Segments of a partition's log.", PARTITION)
+LOG_APPENDED = Family(
+    "penstock_log_appended_bytes_total", "counter", "Bytes appended to a partition since the start.", PARTITION
+)
+PRODUCER_IDS = Family("penstock_producer_ids", "gauge", "Idempotent producers that are remembered, over all logs.")
+
+# --- the disk
+FSYNC = Family(
+    "penstock_fsync_duration_seconds",
+    "histogram",
+    "Syncs of the group commit: fdatasync of some files, or syncfs when many are dirty.",
+    ("call",),
+)
+COMMIT_LOGS = Family("penstock_group_commit_logs", "histogram", "Logs that one sync made durable.")
+COMMIT_RECORDS = Family("penstock_group_commit_records", "histogram", "Records that one sync made durable.")
+RETENTION_RUNS = Family("penstock_retention_runs_total", "counter", "Rounds of retention over all logs.")
+RETENTION_SEGMENTS = Family("penstock_retention_segments_total", "counter", "Segments that retention has deleted.")
+RETENTION_BYTES = Family("penstock_retention_bytes_total", "counter", "Bytes that retention has deleted.")
+COMPACTION_RUNS = Family("penstock_compaction_cleanings_total", "counter", "Logs that were compacted, each time.")
+COMPACTION_FAILURES = Family("penstock_compaction_failures_total", "counter", "Compactions of a log that failed.")
+COMPACTION_STUCK = Family(
+    "penstock_compaction_uncleanable_logs", "gauge", "Logs that can't be compacted and are left alone until a restart."
+)
+COMPACTION_TIME = Family("penstock_compaction_seconds_total", "counter", "Time that compaction has taken.")
+COMPACTION_REMOVED = Family(
+    "penstock_compaction_removed_records_total", "counter", "Records that compaction has removed."
+)
+COMPACTION_READ = Family("penstock_compaction_read_bytes_total", "counter", "Bytes that compaction has read.")
+COMPACTION_WRITTEN = Family("penstock_compaction_written_bytes_total", "counter", "Bytes that compaction has written.")
+RECOVERY_SCANNED = Family(
+    "penstock_recovery_scanned_bytes", "gauge", "Bytes of logs that the last start had to read: 0 after a clean stop."
+)
+FOLDER_FREE = Family("penstock_data_folder_free_bytes", "gauge", "Free bytes of the file system with the data folder.")
+FOLDER_SIZE = Family("penstock_data_folder_capacity_bytes", "gauge", "Its size.")
+FOLDER_FAILED = Family(
+    "penstock_data_folder_failed", "gauge", "1 when a sync has failed and nothing is written any more."
+)
+
+# --- the process
+READY = Family("penstock_ready", "gauge", "1 while clients are served.")
+UPTIME = Family("penstock_uptime_seconds", "gauge", "Time since the broker was started.")
+BUILD = Family("penstock_build_info", "info", "Which Penstock this is.", ("version", "python", "broker_id", "flush"))
+LOOP_LAG = Family(
+    "penstock_loop_lag_seconds", "histogram", "How late a timer of one second comes: how long the loop was held."
+)
+LOG_MESSAGES = Family("penstock_log_messages_total", "counter", "Log messages, those not written included.", ("level",))
+LOG_SUPPRESSED = Family(
+    "penstock_log_messages_suppressed_total", "counter", "Log messages not written because there were too many alike."
+)
+SCRAPE_FAILURES = Family("penstock_scrape_failures_total", "counter", "Metrics that a scrape could not read: bugs.")
+PROCESS_CPU = Family("process_cpu_seconds_total", "counter", "User and system CPU time, workers included.")
+PROCESS_RSS = Family("process_resident_memory_bytes", "gauge", "Resident memory.")
+PROCESS_VIRTUAL = Family("process_virtual_memory_bytes", "gauge", "Virtual memory.")
+PROCESS_FDS = Family("process_open_fds", "gauge", "Open file descriptors.")
+PROCESS_FDS_MAX = Family("process_max_fds", "gauge", "How many there may be.")
+PROCESS_START = Family("process_start_time_seconds", "gauge", "When the process started, since 1970.")
+
+ALL: tuple[Family, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Family))
