@@ -9,12 +9,33 @@ from penstock.protocol.apis import APIS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
 
+_NO_TOKENS = "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, as on every listener without authentication"
+_NO_AUTHORIZER = "SECURITY_DISABLED, as without an authorizer"
+_NO_QUORUM = "never: there is no KRaft quorum"
+
 NOTES = {
     0: "0-2 are advertised, as Kafka does for old librdkafkas, and close the connection; no transactional batches yet",
     1: "fetch sessions included; fetches of followers are refused",
     10: "COORDINATOR_NOT_AVAILABLE for every key until groups and transactions exist",
     17: "ILLEGAL_SASL_STATE: no listener speaks SASL yet",
     22: "idempotent producers; NOT_COORDINATOR for transactional ids",
+    29: _NO_AUTHORIZER,
+    30: _NO_AUTHORIZER,
+    31: _NO_AUTHORIZER,
+    36: "ILLEGAL_SASL_STATE: no listener speaks SASL yet",
+    38: _NO_TOKENS,
+    39: _NO_TOKENS,
+    40: _NO_TOKENS,
+    41: _NO_TOKENS,
+    43: "ELECTION_NOT_NEEDED: every partition has one replica, which leads it",
+    46: "none is ever under way",
+    48: "no client has a quota",
+    50: "no user has SCRAM credentials",
+    55: _NO_QUORUM,
+    71: "not advertised by Kafka either, without a telemetry receiver",
+    72: "not advertised by Kafka either, without a telemetry receiver",
+    80: _NO_QUORUM,
+    81: _NO_QUORUM,
 }
 
 
@@ -26,7 +47,8 @@ def page() -> str:
         "",
         "What a client finds in the answer to ApiVersions. The codec knows every client-facing message of Kafka 4.3 in",
         "all its versions; an API without a handler is not advertised, and a request for it closes the connection, as",
-        "Kafka does with keys that it does not know.",
+        "Kafka does with keys that it does not know. A note with an error's name: so answers a Kafka that is not",
+        "configured for the feature.",
         "",
         "| key | API | Kafka 4.3 | served | notes |",
         "| --: | --- | --- | --- | --- |",

@@ -85,7 +85,7 @@ def _record(record: Rec, delta: int) -> bytes:
 
 def compress(codec: str, data: bytes) -> bytes:
     if codec == "gzip":
-        return gzip.compress(data)
+        return gzip.compress(data, mtime=0)  # the same bytes every time
     if codec == "snappy":
         return bytes(cramjam.snappy.compress_raw(data))
     if codec == "lz4":

@@ -15,12 +15,14 @@ from typing import Any
 
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
+from penstock.broker.response_errors import error_codes
 from penstock.broker.services import Broker
 from penstock.broker.slots import Slot
 from penstock.ports import Tasks
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS, request_decoder, response_encoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import RequestHeader, decode_request_header, encode_response_header
+from penstock.telemetry.requests import RequestMeters
 
 log = logging.getLogger("penstock.dispatch")
 
@@ -37,12 +39,25 @@ HANDLERS: dict[int, str] = {
     21: "delete_records",
     22: "init_producer_id",
     23: "offset_for_leader_epoch",
+    29: "describe_acls",
+    30: "create_acls",
+    31: "delete_acls",
     32: "describe_configs",
     33: "alter_configs",
     35: "describe_log_dirs",
+    36: "sasl_authenticate",
     37: "create_partitions",
+    38: "create_delegation_token",
+    39: "renew_delegation_token",
+    40: "expire_delegation_token",
+    41: "describe_delegation_token",
+    43: "elect_leaders",
     44: "incremental_alter_configs",
+    46: "list_partition_reassignments",
+    48: "describe_client_quotas",
+    50: "describe_user_scram_credentials",
     60: "describe_cluster",
+    61: "describe_producers",
     74: "list_config_resources",
     75: "describe_topic_partitions",
 }
@@ -64,9 +79,10 @@ def advertised_versions() -> list[tuple[int, int, int]]:
 
 
 class Dispatch:
-    def __init__(self, broker: Broker, tasks: Tasks) -> None:
+    def __init__(self, broker: Broker, tasks: Tasks, requests: RequestMeters) -> None:
         self._broker = broker
         self._tasks = tasks
+        self._requests = requests
         self._handles: dict[int, Handle] = {}
 
     def serve(self, connection: Connection, buffer: bytearray, start: int, end: int) -> None:
@@ -81,7 +97,9 @@ class Dispatch:
         if version not in info.versions:
             if key != API_VERSIONS_KEY:
                 raise MalformedMessage(f"{info.name} version {version} is not served")
-            connection.respond(*_framed(0, header, handler_module(key).unsupported_version_response()))
+            response = handler_module(key).unsupported_version_response()
+            connection.respond(*_framed(0, header, response))
+            self._note(info.name, response, 0.0)
             return
         request, _ = request_decoder(key, version)(frame, position)
         context = Context(
@@ -94,9 +112,14 @@ class Dispatch:
     async def _run(
         self, connection: Connection, slot: Slot, context: Context, header: RequestHeader, request: Any
     ) -> None:
+        started_s = self._broker.clock.monotonic()
         try:
             response = await self._handle(header.api_key)(context, request)
             slot.complete(_framed(header.api_version, header, response))
+            self._note(APIS[header.api_key].name, response, self._broker.clock.monotonic() - started_s)
+        except MalformedMessage as malformed:  # its bytes can be read and still mean nothing
+            log.info("closed a connection from %s: %s", connection.peer_host, malformed)
+            connection.close()
         except Exception:
             # A handler turns what it knows into codes of its own; whatever arrives here is a bug, and there is no
             # general error response in the protocol.
@@ -106,6 +129,13 @@ class Dispatch:
             connection.close()
         finally:
             connection.unhold()
+
+    def _note(self, api: str, response: Any, duration_s: float) -> None:
+        meter = self._requests.of(api)
+        meter.count()
+        meter.duration.observe(duration_s)
+        for code in error_codes(response):
+            meter.failed(code)
 
     def _handle(self, key: int) -> Handle:
         handle = self._handles.get(key)

@@ -15,7 +15,7 @@ from penstock.config.effective import (
     DYNAMIC_TOPIC,
     Effective,
 )
-from penstock.config.setting import LIST, PER_BROKER, UNKNOWN, ConfigError, Setting, to_text
+from penstock.config.setting import LIST, PER_BROKER, UNKNOWN, ConfigError, Setting, Value, to_text
 from penstock.config.settings import (
     LISTENER_PREFIX,
     broker_setting,
@@ -32,6 +32,14 @@ GROUP = 8
 """Sources of settings beyond those in ``effective``."""
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
+_THREADS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
 _OPERATIONS = ("SET", "DELETE", "APPEND", "SUBTRACT")
 
 
@@ -266,13 +274,37 @@ def check_broker(configs: Mapping[str, str], effective: Effective, *, of_all_bro
             lambda n, s: s.mode == PER_BROKER or n.startswith(LISTENER_PREFIX),
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
+    if of_all_brokers:
+        after = effective.with_dynamic(configs, effective.dynamic_broker)
+    else:
+        after = effective.with_dynamic(effective.dynamic_default, configs)
     try:
-        if of_all_brokers:
-            _ = effective.with_dynamic(configs, effective.dynamic_broker).settings
-        else:
-            _ = effective.with_dynamic(effective.dynamic_default, configs).settings
+        _ = after.settings
     except ConfigError as error:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"requirement failed: {error}") from None
+    for name in _THREADS:
+        _check_threads(name, effective.value(name), after.value(name))
+
+
+def _check_threads(name: str, before: Value, after: Value) -> None:
+    """Kafka grows and shrinks its pools step by step: by half or double at most. Ours do not depend on them, but what
+    tools may ask for is the same."""
+    if not isinstance(before, int) or not isinstance(after, int) or before // 2 <= after <= before * 2:
+        return
+    if name == "log.cleaner.threads":
+        change = "reduced to less than half" if after < before else "increased to more than double"
+        sentence = f"Log cleaner threads cannot be {change} the current value {before}"
+    else:
+        bound = "be at least half" if after < before else "not be greater than double"
+        sentence = (
+            f"Dynamic thread count update validation failed for {name}={after}, value should {bound} the current value "
+            f"{before}"
+        )
+    raise BrokerError(
+        ErrorCode.INVALID_REQUEST,
+        f"Invalid value org.apache.kafka.common.config.ConfigException: {sentence} for configuration Invalid dynamic "
+        "configuration",
+    )
 
 
 def check_group(configs: Mapping[str, str], effective: Effective) -> None:

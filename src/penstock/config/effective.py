@@ -119,6 +119,11 @@ class Effective:
                     return value
         return setting.default_value()
 
+    def topic_source(self, name: str) -> int:
+        """Where ``topic_value`` finds the value of a topic that says nothing itself."""
+        names = [broker_name for broker_name, _ in BROKER_NAMES.get(name, ())]
+        return next((source for source, layer in self.layers() if any(each in layer for each in names)), DEFAULT)
+
     def rows(self, *, all_settings: bool = False) -> Iterator[SettingRow]:
         """What is in force, sorted by name: what somebody set, or with ``all_settings`` the defaults too."""
         known = broker_settings()

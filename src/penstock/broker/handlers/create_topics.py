@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from penstock.broker.api import Api
+from penstock.broker.config_resources import effective_now
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.names import CLUSTER_METADATA_TOPIC
@@ -120,16 +121,18 @@ def _created(ctx: Context, topic: PlannedTopic) -> Result:
 
 
 def _settings(ctx: Context, overrides: Mapping[str, str]) -> list[Setting]:
-    """What the new topic obeys, with where each value comes from, sorted by name."""
+    """What the new topic obeys, with where each value comes from, sorted by name. As in Kafka this is not quite what
+    DescribeConfigs says: the topic's own values are as they were written, and ``log.retention.hours`` is a source."""
+    effective = effective_now(ctx.broker)
     return [
         Setting(
             name=row.name,
-            value=row.value,
+            value=overrides.get(row.name, row.value),
             read_only=row.read_only,
-            config_source=row.source,
+            config_source=row.source if row.name in overrides else effective.topic_source(row.name),
             is_sensitive=row.is_sensitive,
         )
-        for row in sorted(describe_topic(overrides, ctx.broker.settings.effective, None))
+        for row in sorted(describe_topic(overrides, effective, None))
     ]
 
 

@@ -31,6 +31,7 @@ from penstock.broker.replicas import FETCH_WAITERS_MAX, Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
 from penstock.broker.server import Server
 from penstock.broker.slots import Slot
+from penstock.broker.timing import serve_timed
 from penstock.model import (
     BrokerError,
     ErrorCode,
@@ -45,6 +46,8 @@ from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
+from penstock.storage.txn_index import overlapping
+from penstock.telemetry.requests import RequestMeter
 
 API = Api(key=1, versions=range(4, 19), name="Fetch")
 
@@ -71,7 +74,9 @@ class FetchHandler:
         server: Server,
         clock: Clock,
         tasks: Tasks,
+        meter: RequestMeter,
     ) -> None:
+        self._meter = meter
         self._opener = opener
         self._replicas = replicas
         self._authorizer = authorizer
@@ -90,16 +95,24 @@ class FetchHandler:
         version: int,
         correlation_id: int,
     ) -> None:
+        meter = self._meter
+        meter.left -= 1
+        if not meter.left:
+            frame = (buffer, view, start, end, version, correlation_id)
+            serve_timed(self.receive, meter, self._clock, connection, *frame)
+            return
         if end - start > REQUEST_BYTES_MAX:
             raise MalformedMessage(f"a fetch request of {end - start} bytes")
         body = view[:end]
         _, position = decode_request_header(body, start)
         request, _ = request_decoder(1, version)(body, position)
         if not 0 <= request.isolation_level <= 1:
+            meter.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
             connection.respond(*_failed_response(request, version, correlation_id))
             return
         fetch = self._opener.open(connection, request, version, correlation_id)
         if isinstance(fetch, ErrorCode):
+            meter.failed(fetch)
             connection.respond(*encode(version, correlation_id, (), error_code=fetch))
             return
         results, size_bytes, cold = self._read(fetch)
@@ -118,25 +131,34 @@ class FetchHandler:
     # --- reading
 
     def _read(self, fetch: Fetch) -> tuple[list[PartitionData], int, list[int]]:
-        """Results in order, their bytes, and the numbers of those whose data is not in memory."""
+        """Results in order (what does not exist comes last, as in Kafka), their bytes, and the numbers of those whose
+        data is not in memory."""
         bytes_left = 1 if self._server.responses_are_piling_up else fetch.bytes_max
         size_bytes = 0
         results: list[PartitionData] = []
+        missing: list[PartitionData] = []
         cold: list[int] = []
         for wanted in fetch.wanted:
             data = PartitionData(wanted)
-            results.append(data)
             try:
                 replica = self._replica(fetch, wanted)
+            except BrokerError as failed:
+                self._fail(fetch, data, failed, None)
+                missing.append(data)
+                continue
+            results.append(data)
+            bytes_max = min(wanted.max_bytes, bytes_left)
+            bytes_left = max(0, bytes_left)  # a negative limit is the first partition's; the others have none left
+            try:
                 limit = self._prepare(fetch, data, replica)
                 if data.diverging_epoch is not None or limit <= wanted.fetch_offset:
                     continue
-                if min(wanted.max_bytes, fetch.bytes_max) < 0:
+                if bytes_max < 0:
                     raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "a negative limit")  # Kafka's answer to it
                 planned = replica.partition.log.plan(
                     wanted.fetch_offset,
                     up_to_end_offset=limit,
-                    size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
+                    size_bytes_max=bytes_max,
                     at_least_one_batch=size_bytes == 0 and not cold,
                 )
                 records = planned.take_nowait() if planned is not None else None
@@ -145,10 +167,11 @@ class FetchHandler:
                     continue
                 data.records = records
             except BrokerError as failed:
-                _fail(fetch, data, failed, self._hint(wanted.key))
+                self._fail(fetch, data, failed, self._hint(wanted.key))
             else:
                 size_bytes += len(records)
-                bytes_left -= len(records)
+                bytes_left = max(0, bytes_left - len(records))
+        results += missing
         return results, size_bytes, cold
 
     def _replica(self, fetch: Fetch, wanted: FetchPartition) -> Replica:
@@ -187,8 +210,13 @@ class FetchHandler:
         data.last_stable_offset = partition.last_stable_offset
         data.log_start_offset = log.log_start_offset
         if fetch.read_committed:
-            data.aborted = ()
-            return data.last_stable_offset
+            end_offset = data.last_stable_offset
+            data.aborted = (
+                overlapping(log.aborted, from_offset=wanted.fetch_offset, up_to_end_offset=end_offset)
+                if log.aborted
+                else ()
+            )
+            return end_offset
         return log.log_end_offset if fetch.replica_id == DEBUGGING_CONSUMER else data.high_watermark
 
     async def _read_cold(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
@@ -211,7 +239,7 @@ class FetchHandler:
                     )
                     data.records = read.data
                 except BrokerError as failed:
-                    _fail(fetch, data, failed, self._hint(wanted.key))
+                    self._fail(fetch, data, failed, self._hint(wanted.key))
                 bytes_left -= len(data.records)
                 at_least_one_batch = at_least_one_batch and not data.records
         finally:
@@ -259,6 +287,10 @@ class FetchHandler:
         return True
 
     # --- answering
+
+    def _fail(self, fetch: Fetch, data: PartitionData, failed: BrokerError, leader: tuple[int, int] | None) -> None:
+        self._meter.failed(failed.code)  # an error is never waited with: it will be sent
+        _fail(fetch, data, failed, leader)
 
     def _hint(self, key: Key) -> tuple[int, int] | None:
         topic, index = key

@@ -23,8 +23,13 @@ WITHOUT_LOG_START = frozenset(
 )
 
 
-def refused_result(index: int, refused: BatchRefused, records: memoryview, log_start_offset: int) -> Result:
+def refused_result(
+    index: int, refused: BatchRefused, records: memoryview, log_start_offset: int, *, codec_first: bool
+) -> Result:
+    """``codec_first``: before v7 a codec that does not exist is found out before the log is asked."""
     tells = refused.code not in WITHOUT_LOG_START and _is_one_batch(records)
+    if codec_first and refused.code == ErrorCode.UNKNOWN_SERVER_ERROR:
+        tells = False
     return Result(
         index,
         refused.code,

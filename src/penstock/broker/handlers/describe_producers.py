@@ -1,0 +1,62 @@
+"""DescribeProducers: v0.
+
+Behaviour   The producers that a partition remembers, with their last sequence, the timestamp of their last batch and
+            where their open transaction began. Each partition succeeds or fails by itself.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.cluster.names import name_problem
+from penstock.model import ErrorCode, TopicPartition
+from penstock.protocol.schema.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from penstock.storage.producers import ProducerState
+
+API = Api(key=61, versions=range(1), name="DescribeProducers")
+
+Row = DescribeProducersResponse.PartitionResponse
+Described = DescribeProducersResponse.ProducerState
+
+
+async def handle(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=[
+            DescribeProducersResponse.TopicResponse(
+                name=topic.name, partitions=[_row(ctx, topic.name, index) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _row(ctx: Context, name: str, index: int) -> Row:
+    problem = name_problem(name)
+    if problem is not None:
+        message = f"Topic name is invalid: {problem}"
+        return Row(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=message)
+    if not is_allowed(ctx, Operation.READ, ResourceType.TOPIC, name):
+        message = "Topic authorization failed."
+        return Row(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, error_message=message)
+    if name not in ctx.broker.image.topics:
+        message = "This server does not host this topic-partition."
+        return Row(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=message)
+    partition = ctx.broker.replicas.partition(TopicPartition(name, index))
+    if partition is None:
+        return Row(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not partition.is_leader:
+        return Row(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    producers = [_described(state) for state in partition.log.producers.states()]
+    return Row(partition_index=index, active_producers=producers)
+
+
+def _described(state: ProducerState) -> Described:
+    return Described(
+        producer_id=state.producer_id,
+        producer_epoch=state.epoch,
+        last_sequence=state.last_sequence,
+        last_timestamp=state.timestamp,
+        coordinator_epoch=state.coordinator_epoch,
+        current_txn_start_offset=state.txn_first_offset,
+    )
