@@ -20,11 +20,11 @@ run: $(VENV)/.ready
 test: $(VENV)/.ready
 	$(BIN)/pytest
 
-# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn).
-# Without them this fails; the ordinary run skips these tests.
+# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), and with Go and JavaScript clients where
+# go and node are installed; what was left out is listed. The ordinary run skips these tests.
 interop: $(VENV)/.ready
 	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
-	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" $(BIN)/pytest -m interop
+	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1 $(BIN)/pytest -m interop -rs
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check src tests bench tools

@@ -32,6 +32,7 @@ from penstock.cluster.topics import (
     PlannedPartitions,
     PlannedTopic,
     ValidateTopicConfigs,
+    check_adoption,
     existing_topic,
     plan_partitions,
     plan_topic,
@@ -111,6 +112,17 @@ class Controller:
         planned = await self._carry_out(plan, self._commit_topic, self._deadline(timeout_ms))
         log.info("created topic %s with %d partition(s)", topic.name, len(planned.partitions))
         return planned
+
+    async def adopt_topic(self, topic: PlannedTopic, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        """Create a topic whose id and partition states are given: its logs are there already. Raises ``BrokerError``
+        when its name or its id is taken."""
+
+        def plan() -> PlannedTopic:
+            check_adoption(self.image, topic, self._validate_topic_configs)
+            return topic
+
+        await self._carry_out(plan, self._commit_topic, self._deadline(timeout_ms))
+        log.info("adopted topic %s with %d partition(s)", topic.name, len(topic.partitions))
 
     async def delete_topic(self, topic_id: TopicId, *, timeout_ms: int = TIMEOUT_MS) -> None:
         """UNKNOWN_TOPIC_ID when there is no such topic (any more)."""

@@ -36,12 +36,19 @@ class ProducerIds:
         self._next += 1
         return producer_id
 
-    async def _take_block(self) -> tuple[int, int]:
+    async def keep_above(self, producer_id: int) -> None:
+        """Never hand out an id up to ``producer_id``: logs of another cluster know it. A producer that was given it
+        anew would find its first batches taken for duplicates of that one's."""
+        while self._end <= producer_id:
+            async with self._one_at_a_time:
+                self._next, self._end = await self._take_block(above=producer_id)
+
+    async def _take_block(self, *, above: int = -1) -> tuple[int, int]:
         for _ in range(ATTEMPTS_MAX):
             try:
                 entry = await self._store.get(keys.PRODUCER_ID_BLOCK)
                 row = decode(entry.key, entry.value, ProducerIdBlockRow) if entry is not None else None
-                first = row.next if row is not None else 0
+                first = max(row.next if row is not None else 0, above + 1)
                 outcome = await self._store.transact(
                     [Compare(keys.PRODUCER_ID_BLOCK, entry.mod_revision if entry is not None else 0)],
                     [Put(keys.PRODUCER_ID_BLOCK, encode(ProducerIdBlockRow(first + BLOCK_SIZE)))],

@@ -77,6 +77,16 @@ def plan_topic(
     return PlannedTopic(topic.name, topic_id, _states(image, replicas), configs)
 
 
+def check_adoption(image: MetadataImage, topic: PlannedTopic, validate_configs: ValidateTopicConfigs) -> None:
+    """Whether a topic that exists elsewhere may become one of ours; ``BrokerError`` if not."""
+    _check_new_name(image, topic.name)
+    if topic.topic_id in image.topic_names:
+        other = image.topic_names[topic.topic_id]
+        raise BrokerError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Its topic id is that of the topic '{other}'.")
+    check_partition_count(len(topic.partitions))
+    validate_configs(topic.configs)
+
+
 def plan_partitions(image: MetadataImage, wanted: MorePartitions, *, random: Random) -> PlannedPartitions:
     topic = existing_topic(image, wanted.name)
     have = len(topic.partitions)

@@ -71,3 +71,16 @@ def test_a_store_out_of_reach_is_an_error_that_clients_retry() -> None:
         assert await ids.take() == 0
 
     simulate(scenario)
+
+
+def test_ids_that_an_adopted_log_knows_are_never_handed_out() -> None:
+    async def scenario(server: StoreServer, clock: ManualClock) -> None:
+        ids, _ = ids_of(server, clock)
+        assert await ids.take() == 0
+        await ids.keep_above(5_432)
+        assert await ids.take() > 5_432
+        assert await ids_of(server, clock)[0].take() > 5_432
+        await ids.keep_above(3)  # nothing to do
+        assert await ids.take() > 5_432
+
+    simulate(scenario)

@@ -1,37 +1,22 @@
-"""Apache Kafka's own dump tool reads the folders that we write, without complaint: records, indexes, snapshots.
-
-Runs where ``PENSTOCK_TEST_KAFKA_CLASSPATH`` names Kafka's jars (and there is a ``java``).
-"""
+"""Apache Kafka's own dump tool reads the folders that we write, without complaint: records, indexes, snapshots."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable
 
 import pytest
 
+from interop.programs import kafka_tool, needs_kafka
 from support.batches import CODECS, Rec, build
 from support.broker import BrokerProcess
 from support.verbs import append, create_topic, new_producer
 from support.wire import Wire
 
-CLASSPATH = os.environ.get("PENSTOCK_TEST_KAFKA_CLASSPATH", "")
-
-pytestmark = [
-    pytest.mark.interop,
-    pytest.mark.skipif(
-        not CLASSPATH or not shutil.which("java"), reason="needs Kafka's jars (PENSTOCK_TEST_KAFKA_CLASSPATH) and java"
-    ),
-]
+pytestmark = [pytest.mark.interop, needs_kafka]
 
 
 def dump(*arguments: str) -> str:
-    command = ["java", "-cp", CLASSPATH, "org.apache.kafka.tools.DumpLogSegments", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return kafka_tool("org.apache.kafka.tools.DumpLogSegments", *arguments)
 
 
 @pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])

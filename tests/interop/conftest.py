@@ -1,0 +1,25 @@
+"""Real Kafkas that belong to one test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interop.oracle import Oracle
+
+
+@pytest.fixture
+def make_kafka() -> Iterator[Callable[..., Oracle]]:
+    """``make_kafka(data_dir, settings)``, not started yet."""
+    made: list[Oracle] = []
+
+    def make(data_dir: Path, settings: dict[str, Any] | None = None) -> Oracle:
+        made.append(Oracle(data_dir, settings))
+        return made[-1]
+
+    yield make
+    for kafka in made:
+        kafka.kill()

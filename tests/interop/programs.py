@@ -1,0 +1,75 @@
+"""Programs of other languages that speak to a broker and print JSON lines.
+
+What they need is downloaded once, into a folder outside the tree (``PENSTOCK_INTEROP_CACHE``). Downloads are made only
+where ``PENSTOCK_TEST_DOWNLOADS`` is set, as ``make interop`` does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+CLASSPATH = os.environ.get("PENSTOCK_TEST_KAFKA_CLASSPATH", "")
+MAY_DOWNLOAD = bool(os.environ.get("PENSTOCK_TEST_DOWNLOADS"))
+CACHE = Path(os.environ.get("PENSTOCK_INTEROP_CACHE") or Path.home() / ".cache" / "penstock-interop")
+RUN_S = 180.0
+DOWNLOAD_S = 600.0
+
+needs_kafka = pytest.mark.skipif(
+    not CLASSPATH or not shutil.which("java"),
+    reason="needs java 17 and Kafka's jars (PENSTOCK_TEST_KAFKA_CLASSPATH); `make interop` brings them",
+)
+
+
+def java(program: str, *arguments: str) -> list[dict[str, Any]]:
+    """Run ``java/PROGRAM.java`` with Kafka's jars; what it printed."""
+    command = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-XX:TieredStopAtLevel=1", "-cp", CLASSPATH]
+    return run([*command, str(HERE / "java" / f"{program}.java"), *arguments])
+
+
+def kafka_tool(name: str, *arguments: str) -> str:
+    """Run one of Kafka's own tools; both streams. A failure fails the test."""
+    command = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", CLASSPATH, name, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def run(command: list[str], cwd: Path | None = None) -> list[dict[str, Any]]:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, cwd=cwd)
+    assert done.returncode == 0, (
+        f"{command[-1]} ended with {done.returncode}\n{done.stdout[-3000:]}\n{done.stderr[-5000:]}"
+    )
+    return [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
+
+
+def require(tool: str, version: str = "", *, downloads: bool = True) -> None:
+    """Skip where the language is missing, or where nothing may be downloaded."""
+    if not shutil.which(tool):
+        pytest.skip(f"needs {tool}{version}")
+    if downloads and not MAY_DOWNLOAD:
+        pytest.skip("needs downloads (PENSTOCK_TEST_DOWNLOADS); `make interop` allows them")
+
+
+def prepared(name: str, files: list[Path], *steps: list[str]) -> Path:
+    """A folder of the cache with copies of ``files`` in which ``steps`` were run; made anew when a file changes."""
+    digest = hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()[:16]
+    folder = CACHE / f"{name}-{digest}"
+    if not (folder / ".complete").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for file in files:
+            shutil.copy(file, folder)
+        for step in steps:
+            done = subprocess.run(step, cwd=folder, capture_output=True, text=True, timeout=DOWNLOAD_S, check=False)
+            assert done.returncode == 0, f"{step}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+        (folder / ".complete").touch()
+    return folder

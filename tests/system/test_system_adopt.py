@@ -1,0 +1,173 @@
+"""``penstock adopt``: partition folders from elsewhere become topics; what is not whole or not sound is left alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.protocol.records.control import build_end_txn_marker
+from support.batches import build
+from support.broker import BrokerProcess, run_penstock
+from support.verbs import Topic, append, batches, create_topic, describe_topic, end_offset, fetch, new_producer, stored
+from support.wire import Wire
+
+BATCHES = 20
+TRANSACTIONAL = 0x10
+
+
+@pytest.fixture
+def source(make_broker: Callable[..., BrokerProcess]) -> tuple[BrokerProcess, Topic, list[bytes]]:
+    """A stopped broker with a topic of two partitions, and the batches of the first."""
+    broker = make_broker("source").start()
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders", partitions=2)
+        producer_id, epoch = new_producer(wire)
+        for n in range(BATCHES):
+            identity = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": n}
+            append(wire, topic, build([b"%d" % n], **identity))
+        append(wire, topic, build([b"other"]), partition=1)
+        batches = [batch.data for batch in stored(wire, topic)]
+    broker.stop()
+    return broker, topic, batches
+
+
+def adopt(data_dir: Path, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
+    done = run_penstock("adopt", "--data-dir", str(data_dir), "--json", *arguments)
+    assert done.returncode == code, done.stdout + done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def copy(source: BrokerProcess, target: Path, *names: str) -> None:
+    target.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        shutil.copytree(source.data_dir / name, target / name)
+
+
+def test_copied_folders_become_the_topic_that_they_were(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
+) -> None:
+    from_broker, topic, batches = source
+    broker = make_broker("target")
+    copy(from_broker, broker.data_dir, "orders-0", "orders-1")
+    (looked,) = adopt(broker.data_dir, "--dry-run")
+    assert (looked["topic"], looked["adopted"], looked["refused"]) == ("orders", False, None)
+    (done,) = adopt(broker.data_dir)
+    assert done["adopted"] and [each["end_offset"] for each in done["partitions"]] == [BATCHES, 1]
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        assert describe_topic(wire, "orders") == topic
+        assert [batch.data for batch in stored(wire, topic)] == batches
+        last_epoch = stored(wire, topic)[-1].leader_epoch
+        # A new producer is never taken for one that the log knows.
+        producer_id, epoch = new_producer(wire)
+        fresh = build([b"0"], producer_id=producer_id, producer_epoch=epoch, base_sequence=0)
+        assert append(wire, topic, fresh) == BATCHES
+        assert stored(wire, topic)[-1].leader_epoch > last_epoch
+    broker.restart(kill=True)
+    with Wire(broker.bootstrap_servers) as wire:
+        assert end_offset(wire, topic) == BATCHES + 1
+    broker.stop()
+    assert "WARNING" not in broker.logs(), broker.logs()
+    assert adopt(broker.data_dir) == []
+
+
+def test_an_adopted_topic_keeps_its_old_records_until_its_retention_is_set(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
+) -> None:
+    from_broker, topic, batches = source
+    broker = make_broker("target", settings={"log.retention.ms": 1, "log.retention.check.interval.ms": 1})
+    copy(from_broker, broker.data_dir, "orders-0", "orders-1")
+    adopt(broker.data_dir)
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        assert [batch.data for batch in stored(wire, topic)] == batches
+
+
+def test_a_topic_that_is_not_whole_is_left_alone(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
+) -> None:
+    from_broker, topic, _ = source
+    broker = make_broker("target")
+    copy(from_broker, broker.data_dir, "orders-1")
+    (found,) = adopt(broker.data_dir, code=1)
+    assert "orders-0" in found["refused"] and not found["adopted"]
+    (broker.data_dir / "orders-0").mkdir()
+    (found,) = adopt(broker.data_dir)
+    assert found["adopted"]
+    broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        assert end_offset(wire, topic) == 0 and end_offset(wire, topic, partition=1) == 1
+        assert append(wire, topic, build([b"first"])) == 0
+
+
+def test_a_name_that_is_taken_is_not_adopted_and_the_folder_stays(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
+) -> None:
+    from_broker, _, _ = source
+    broker = make_broker("target").start()
+    with Wire(broker.bootstrap_servers) as wire:
+        create_topic(wire, "orders")
+    broker.stop()
+    copy(from_broker, broker.data_dir, "orders-1")
+    (found,) = adopt(broker.data_dir, code=1)
+    assert found["refused"] and (broker.data_dir / "orders-1").is_dir()
+
+
+def test_internal_topics_are_left_alone_and_only_the_named_topics_are_looked_at(
+    source: tuple[BrokerProcess, Topic, list[bytes]], tmp_path: Path
+) -> None:
+    from_broker, _, _ = source
+    copy(from_broker, tmp_path / "data", "orders-0", "orders-1")
+    for name in ("__consumer_offsets-0", "__cluster_metadata-0"):
+        shutil.copytree(from_broker.data_dir / "orders-0", tmp_path / "data" / name)
+    found = {each["topic"]: each for each in adopt(tmp_path / "data", code=1)}
+    assert found["orders"]["adopted"]
+    assert all("internal" in found[name]["refused"] for name in ("__consumer_offsets", "__cluster_metadata"))
+    done = run_penstock("adopt", "nothing", "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 1 and "no folders of nothing" in done.stderr
+
+
+def test_read_committed_consumers_are_told_what_was_aborted(make_broker: Callable[..., BrokerProcess]) -> None:
+    """Records of a producer before, in and after an aborted transaction, as a Kafka has written them."""
+    broker = make_broker()
+    folder = broker.data_dir / "orders-0"
+    folder.mkdir(parents=True)
+    identity = {"producer_id": 7, "producer_epoch": 0}
+    end = build_end_txn_marker(
+        producer_id=7, producer_epoch=0, is_abort=True, coordinator_epoch=0, timestamp=1_700_000_000_000
+    )
+    marker = (3).to_bytes(8, "big") + bytes(end)[8:]
+    (folder / f"{0:020d}.log").write_bytes(
+        build([b"before"])
+        + build([b"in", b"in"], base_offset=1, attributes=TRANSACTIONAL, base_sequence=0, **identity)
+        + marker
+        + build([b"after"], base_offset=4)
+    )
+    adopt(broker.data_dir)
+    broker.start()
+    for _ in range(2):  # the second time after a crash
+        with Wire(broker.bootstrap_servers) as wire:
+            topic = describe_topic(wire, "orders")
+            for offset, aborted in ((0, [(7, 1)]), (3, [(7, 1)]), (4, [])):
+                answer = fetch(wire, topic, offset, isolation_level=1)
+                assert [(each.producer_id, each.first_offset) for each in answer.aborted_transactions] == aborted
+                assert answer.last_stable_offset == answer.high_watermark == 5
+                assert batches(answer)[-1].last_offset == 4
+            assert not fetch(wire, topic, isolation_level=0).aborted_transactions
+        broker.restart(kill=True)
+
+
+def test_a_running_broker_is_not_disturbed(fresh_broker: BrokerProcess) -> None:
+    done = run_penstock("adopt", "--data-dir", str(fresh_broker.data_dir))
+    assert done.returncode == 1 and "in use by another broker" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_folder_without_strays_says_so(tmp_path: Path) -> None:
+    done = run_penstock("adopt", "--data-dir", str(tmp_path / "data"))
+    assert done.returncode == 1 and "holds no partition folder that the broker does not know" in done.stderr
