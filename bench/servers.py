@@ -187,6 +187,20 @@ class Penstock(Server):
         return command
 
 
+class PenstockMetrics(Penstock):
+    """With its metrics port open, for whoever scrapes it."""
+
+    name = "penstock-metrics"
+    title = "Penstock, metrics scraped"
+
+    def __init__(self, folder: Path, tools: Tools) -> None:
+        super().__init__(folder, tools)
+        self.metrics_port = free_port()
+
+    def command(self) -> list[str]:
+        return [*super().command(), "--metrics-listen", f"127.0.0.1:{self.metrics_port}"]
+
+
 class Kafka(Server):
     """Apache Kafka, one KRaft node; its own defaults except that retention is looked at often."""
 
@@ -248,7 +262,7 @@ class Mock(Server):
         return line
 
 
-KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (Penstock, Kafka, KafkaFlushing, Mock)}
+KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (Penstock, PenstockMetrics, Kafka, KafkaFlushing, Mock)}
 
 
 def free_port() -> int:

@@ -23,7 +23,7 @@ Names are Kafka's wherever Kafka has the setting; our own begin with `penstock.`
 1. the topic's own settings (dynamic)
 2. this broker's dynamic settings
 3. the dynamic settings of all brokers
-4. the command line: `--listen`, `--advertise`, `--data-dir`, `--broker-id`, `--set name=value`
+4. the command line: `--listen`, `--advertise`, `--data-dir`, `--broker-id`, `--metrics-listen`, `--set name=value`
 5. the environment: `PENSTOCK_LISTEN` and so on, `PENSTOCK_SET=name=value,...`, or the setting's own variable:
    `PENSTOCK_` and the name in capitals with underscores for dots, as in `{variable}`;
    of ours without the second `PENSTOCK`, as in `{own_variable}`

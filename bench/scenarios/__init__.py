@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from ..measure import Scenario
-from . import durable, growth, requests, startup, throughput
+from . import compaction, durable, growth, metrics, requests, startup, throughput
 
 ALL: tuple[Scenario, ...] = (
     *throughput.SCENARIOS,
     *requests.SCENARIOS,
+    *metrics.SCENARIOS,
     *durable.SCENARIOS,
     *growth.SCENARIOS,
+    *compaction.SCENARIOS,
     *startup.SCENARIOS,
 )

@@ -15,7 +15,7 @@ found; the objects that the loop reads are changed on the loop when the worker i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -146,12 +146,38 @@ class Workers(Protocol):
         """The same without a future, for the hot path: ``done(result, error)`` is called on the loop."""
 
 
+class ProcessLost(Exception):
+    """The process that ran a job has died, by a bug or for want of memory; what the job had done so far stays done."""
+
+
+class Processes(Protocol):
+    """Runs long pure-Python work in another process, so that neither the loop nor the interpreter lock is held (real:
+    a process that starts with the first job and ends when there is none for a while; simulated: inline)."""
+
+    def steps(self, function: Callable[..., Iterator[T]], *arguments: Any) -> AsyncGenerator[T, None]:
+        """What ``function(fs, *arguments)`` yields there. It goes on when the next step is asked for; closing the
+        generator ends the job, wherever it is. Raises what it raises, and ``ProcessLost``. Function, arguments and
+        steps must be picklable. ``fs`` is a file system as of here."""
+
+
 class Tasks(Protocol):
     """Owns every task: names it, keeps it referenced, reports its failure, ends it at shutdown."""
 
     def spawn(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
     async def cancel_all(self) -> None: ...
+
+
+class ProcessFacts(NamedTuple):
+    """What the operating system knows about the process."""
+
+    cpu_s: float
+    resident_bytes: int
+    virtual_bytes: int
+    open_files: int
+    open_files_max: int
+    started_s: float  # since 1970
+    python: str  # the interpreter's version
 
 
 class Listener(Protocol):

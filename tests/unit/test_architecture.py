@@ -32,10 +32,19 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "client": (*EVERYBODY_MAY_IMPORT, "protocol"),
     "broker": (*EVERYBODY_MAY_IMPORT, *BELOW_BROKER),
     "broker.app": (*EVERYBODY_MAY_IMPORT, *BELOW_BROKER, "runtime"),
-    "cli": (*EVERYBODY_MAY_IMPORT, "client", "broker.app", "storage", "runtime"),
+    "cli": (
+        *EVERYBODY_MAY_IMPORT,
+        "client",
+        "protocol.records",
+        "protocol.schema.produce",
+        "broker.app",
+        "broker.adoption",
+        "storage",
+        "runtime",
+    ),
     "spark": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
     "console": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
-    "testing": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
+    "testing": (*EVERYBODY_MAY_IMPORT, "client", "protocol", "runtime"),
     "__main__": ("cli",),
 }
 

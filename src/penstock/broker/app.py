@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
@@ -35,8 +35,12 @@ from penstock.config.listeners import Listener
 from penstock.config.log import LogConfig
 from penstock.config.setting import ConfigError
 from penstock.model import TopicId, TopicPartition
-from penstock.ports import Clock, FileSystem, MetadataStore, Network, Random, Tasks, Workers
+from penstock.ports import Clock, FileSystem, MetadataStore, Network, Processes, ProcessFacts, Random, Tasks, Workers
 from penstock.storage.manager import LogManager, StorageConfig
+from penstock.telemetry.requests import RequestMeters
+
+if TYPE_CHECKING:
+    from penstock.broker.observability import Observability
 
 log = logging.getLogger("penstock.broker")
 
@@ -58,6 +62,8 @@ class Ports(NamedTuple):
     tasks: Tasks
     network: Network
     open_store: Callable[[str], Awaitable[MetadataStore]]  # given the data folder
+    processes: Processes | None = None  # without it nothing is compacted
+    look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
 
 
 class BrokerApp:
@@ -66,9 +72,14 @@ class BrokerApp:
     def __init__(self, settings: BrokerSettings, ports: Ports, *, on_fatal: Callable[[BaseException], None]) -> None:
         self.settings = settings
         self.addresses: list[tuple[str, int]] = []
+        self.metrics_address: tuple[str, int] | None = None
         self._ports = ports
+        self._started_s = ports.clock.monotonic()
+        self._is_stopping = False
+        self._requests = RequestMeters()
+        self._observability: Observability | None = None
         self._image = MetadataImage()
-        self._parked_produces = ParkedProduces(ports.clock)
+        self._parked_produces = ParkedProduces(ports.clock, self._requests.of(produce.API.name).failed)
         self._logs = LogManager(
             settings.storage.data_dir,
             fs=ports.fs,
@@ -78,6 +89,7 @@ class BrokerApp:
             random=ports.random,
             config=StorageConfig.of(settings.storage),
             on_fatal=on_fatal,
+            processes=ports.processes,
         )
         self._replicas = Replicas(
             broker_id=settings.broker_id,
@@ -116,6 +128,7 @@ class BrokerApp:
             authorizer=AllowAll(),
         )
         self._server = self._make_server()
+        await self._serve_metrics()
         endpoints = [await self._listen(listener) for listener in settings.network.listeners]
         await follower.start()
         cluster_id = await join_cluster(
@@ -132,9 +145,12 @@ class BrokerApp:
         self._server.open()
 
     async def stop(self) -> None:
+        self._is_stopping = True
         await self._server.stop_serving()
         await self._answer_what_is_parked()
         await self._server.close()
+        if self._observability is not None:
+            await self._observability.close()
         await self._ports.tasks.cancel_all()
         await self._logs.close()
         await self._store.close()
@@ -150,7 +166,7 @@ class BrokerApp:
 
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
-        server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks))
+        server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
         produces = produce.ProduceHandler(
             self._replicas,
             self._parked_produces,
@@ -158,11 +174,12 @@ class BrokerApp:
             ports.clock,
             ports.tasks,
             ports.workers,
+            self._requests.of(produce.API.name),
         )
-        sessions = FetchSessions(
+        sessions = self._sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
         )
-        fetches = fetch.FetchHandler(
+        fetches = self._fetches = fetch.FetchHandler(
             opener=FetchOpener(
                 broker_id=settings.broker_id,
                 rack=settings.rack,
@@ -175,10 +192,45 @@ class BrokerApp:
             server=server,
             clock=ports.clock,
             tasks=ports.tasks,
+            meter=self._requests.of(fetch.API.name),
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)
         server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive)
         return server
+
+    async def _serve_metrics(self) -> None:
+        settings, ports, folder = self.settings, self._ports, self.settings.storage.data_dir
+        if settings.metrics is None or ports.look_at_process is None:
+            return
+        from penstock.broker.metrics import Observed
+        from penstock.broker.observability import Observability
+
+        self._observability = Observability(
+            Observed(
+                settings=settings,
+                clock=ports.clock,
+                started_s=self._started_s,
+                unready=self._unready,
+                requests=self._requests,
+                server=self._server,
+                produces=self._parked_produces,
+                fetches=self._fetches,
+                sessions=self._sessions,
+                replicas=self._replicas,
+                logs=self._logs,
+            ),
+            network=ports.network,
+            tasks=ports.tasks,
+            workers=ports.workers,
+            look_at_process=ports.look_at_process,
+            look_at_disk=lambda: (ports.fs.total_bytes(folder), ports.fs.free_bytes(folder)),
+        )
+        self.metrics_address = await self._observability.listen(settings.metrics)
+
+    def _unready(self) -> str | None:
+        if self._is_stopping:
+            return "stopping"
+        return None if self._server.is_open else "starting"
 
     async def _listen(self, listener: Listener) -> Endpoint:
         def info_for(port: int) -> ListenerInfo:

@@ -34,6 +34,14 @@ class FetchWaiter(Protocol):
     def news(self, replica: Replica) -> None: ...
 
 
+class LeadershipListener(Protocol):
+    """Whoever answers for the partitions of a topic while this broker leads them: coordinators."""
+
+    def lead(self, partition: int, leader_epoch: int) -> None: ...
+
+    def resign(self, partition: int) -> None: ...
+
+
 class Replica:
     """A partition and the requests parked at it."""
 
@@ -91,6 +99,11 @@ class Replicas:
         self._config_of = config_of
         self._replicas: dict[TopicPartition, Replica] = {}
         self._topics: dict[str, dict[int, Replica]] = {}
+        self._listeners: dict[str, LeadershipListener] = {}
+
+    def tell_leadership(self, topic: str, listener: LeadershipListener) -> None:
+        """Tell ``listener`` from now on which partitions of ``topic`` this broker leads."""
+        self._listeners[topic] = listener
 
     def get(self, tp: TopicPartition) -> Replica | None:
         return self._replicas.get(tp)
@@ -110,6 +123,13 @@ class Replicas:
         """(leader id, leader epoch) as the image has it: the hint for a client that asked the wrong broker."""
         state = self._image.partition(tp.topic, tp.partition)
         return None if state is None else (state.leader, state.leader_epoch)
+
+    def __len__(self) -> int:
+        return len(self._replicas)
+
+    @property
+    def topic_count(self) -> int:
+        return len(self._topics)
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
@@ -133,8 +153,11 @@ class Replicas:
             replica = self._replicas.get(tp) or self._add(tp, change.topic_id)
             if change.after.leader == self._broker_id:
                 replica.partition.lead(change.after.leader_epoch)
+                if (listener := self._listeners.get(tp.topic)) is not None:
+                    listener.lead(tp.partition, change.after.leader_epoch)
             else:
                 replica.partition.resign(change.after.leader_epoch)
+                self._tell_resigned(tp)
                 replica.fail_waiters()
         for topic in delta.topic_configs:
             self.reconfigure(topic)
@@ -167,5 +190,10 @@ class Replicas:
         if not siblings:
             del self._topics[tp.topic]
         replica.partition.resign(replica.partition.leader_epoch)
+        self._tell_resigned(tp)
         replica.fail_waiters()
         self._tasks.spawn(f"delete {tp}", self._logs.delete(tp))
+
+    def _tell_resigned(self, tp: TopicPartition) -> None:
+        if (listener := self._listeners.get(tp.topic)) is not None:
+            listener.resign(tp.partition)

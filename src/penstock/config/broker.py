@@ -11,8 +11,10 @@ from types import MappingProxyType
 
 import msgspec
 
+from penstock.config.compaction import CompactionSettings
 from penstock.config.effective import Effective
-from penstock.config.listeners import Listener, parse_listeners
+from penstock.config.groups import GroupSettings
+from penstock.config.listeners import Listener, parse_address, parse_listeners
 from penstock.config.log import LogConfig
 from penstock.config.setting import ConfigError, Value
 from penstock.config.topics import log_defaults, topic_config
@@ -20,7 +22,9 @@ from penstock.config.topics import log_defaults, topic_config
 __all__ = [
     "BrokerSettings",
     "FetchSettings",
+    "MetricsSettings",
     "NetworkSettings",
+    "OutputSettings",
     "StorageSettings",
     "TopicDefaults",
     "build",
@@ -30,6 +34,8 @@ __all__ = [
 
 SESSION_EVICTION_MIN_MS = 120_000
 """A fetch session that was used within this time makes no room for a new one. Kafka has no setting for it either."""
+CLEANER_BUFFER_BYTES = 1_048_576
+"""Each thread of compaction needs more than this: Kafka's rule and its words."""
 _NOBODY: Mapping[str, int] = MappingProxyType({})
 
 
@@ -76,6 +82,20 @@ class StorageSettings(msgspec.Struct, frozen=True):
     recovery_threads: int = 2
     producer_id_expiration_ms: int = 86_400_000
     producer_id_check_interval_ms: int = 600_000
+    compaction: CompactionSettings = CompactionSettings()
+
+
+class MetricsSettings(msgspec.Struct, frozen=True):
+    host: str
+    port: int  # 0 picks a free one
+    partitions_max: int = 10_000  # with series of their own; the others are counted together
+
+
+class OutputSettings(msgspec.Struct, frozen=True):
+    """How the broker's own log lines look."""
+
+    format: str = "text"
+    level: str = "WARNING"
 
 
 class BrokerSettings(msgspec.Struct, frozen=True):
@@ -84,8 +104,11 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     fetch: FetchSettings
     topics: TopicDefaults
     storage: StorageSettings
+    groups: GroupSettings
     log: LogConfig
     rack: str | None
+    metrics: MetricsSettings | None
+    output: OutputSettings
     effective: Effective
     """Where the values come from: what DescribeConfigs and ``penstock config`` show."""
 
@@ -116,8 +139,11 @@ def build(effective: Effective) -> BrokerSettings:
             described_partitions_max=read.number("max.request.partition.size.limit"),
         ),
         storage=_storage(read),
+        groups=_groups(read),
         log=log_defaults(effective),
         rack=read.text("broker.rack") or None,
+        metrics=_metrics(read),
+        output=OutputSettings(format=read.text("penstock.log.format"), level=read.text("penstock.log.level")),
         effective=effective,
     )
 
@@ -158,6 +184,14 @@ def _network(read: _Reader) -> NetworkSettings:
     )
 
 
+def _metrics(read: _Reader) -> MetricsSettings | None:
+    address = read.text("penstock.metrics.listen")
+    if not address:
+        return None
+    host, port = parse_address(address)
+    return MetricsSettings(host, port, read.number("penstock.metrics.partitions.max"))
+
+
 def _storage(read: _Reader) -> StorageSettings:
     folders = read.words("log.dirs")
     if len(folders) != 1:
@@ -174,6 +208,66 @@ def _storage(read: _Reader) -> StorageSettings:
         recovery_threads=read.number("num.recovery.threads.per.data.dir"),
         producer_id_expiration_ms=read.number("producer.id.expiration.ms"),
         producer_id_check_interval_ms=read.number("producer.id.expiration.check.interval.ms"),
+        compaction=_compaction(read),
+    )
+
+
+def _groups(read: _Reader) -> GroupSettings:
+    _check_group_times(read)
+    return GroupSettings(
+        session_timeout_ms_min=read.number("group.min.session.timeout.ms"),
+        session_timeout_ms_max=read.number("group.max.session.timeout.ms"),
+        members_max=read.number("group.max.size"),
+        initial_rebalance_delay_ms=read.number("group.initial.rebalance.delay.ms"),
+        consumer_session_timeout_ms=read.number("group.consumer.session.timeout.ms"),
+        consumer_session_timeout_ms_min=read.number("group.consumer.min.session.timeout.ms"),
+        consumer_session_timeout_ms_max=read.number("group.consumer.max.session.timeout.ms"),
+        consumer_heartbeat_interval_ms=read.number("group.consumer.heartbeat.interval.ms"),
+        consumer_heartbeat_interval_ms_min=read.number("group.consumer.min.heartbeat.interval.ms"),
+        consumer_heartbeat_interval_ms_max=read.number("group.consumer.max.heartbeat.interval.ms"),
+        consumer_assignment_interval_ms=read.number("group.consumer.assignment.interval.ms"),
+        consumer_assignment_interval_ms_min=read.number("group.consumer.min.assignment.interval.ms"),
+        consumer_assignment_interval_ms_max=read.number("group.consumer.max.assignment.interval.ms"),
+        consumer_members_max=read.number("group.consumer.max.size"),
+        consumer_assignors=read.words("group.consumer.assignors"),
+        consumer_migration_policy=read.text("group.consumer.migration.policy").lower(),
+        consumer_regex_refresh_interval_ms=read.number("group.consumer.regex.refresh.interval.ms"),
+        metadata_characters_max=read.number("offset.metadata.max.bytes"),
+        retention_ms=read.number("offsets.retention.minutes") * 60_000,
+        retention_check_interval_ms=read.number("offsets.retention.check.interval.ms"),
+        topic_partitions=read.number("offsets.topic.num.partitions"),
+        topic_replication_factor=read.number("offsets.topic.replication.factor"),
+        topic_segment_bytes=read.number("offsets.topic.segment.bytes"),
+    )
+
+
+def _check_group_times(read: _Reader) -> None:
+    """Kafka's words for what does not go together."""
+    for name in ("session.timeout", "heartbeat.interval", "assignment.interval"):
+        most, least, used = (f"group.consumer.{each}{name}.ms" for each in ("max.", "min.", ""))
+        if read.number(most) < read.number(least):
+            raise ConfigError(f"{most} must be greater than or equal to {least}")
+        if read.number(used) < read.number(least):
+            raise ConfigError(f"{used} must be greater than or equal to {least}")
+        if read.number(used) > read.number(most):
+            raise ConfigError(f"{used} must be less than or equal to {most}")
+    if read.number("group.consumer.heartbeat.interval.ms") >= read.number("group.consumer.session.timeout.ms"):
+        raise ConfigError("group.consumer.heartbeat.interval.ms must be less than group.consumer.session.timeout.ms")
+
+
+def _compaction(read: _Reader) -> CompactionSettings:
+    threads = read.number("log.cleaner.threads")
+    buffer_bytes = read.number("log.cleaner.dedupe.buffer.size")
+    if buffer_bytes // max(1, threads) <= CLEANER_BUFFER_BYTES:
+        raise ConfigError("log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.")
+    return CompactionSettings(
+        is_enabled=read.flag("log.cleaner.enable") and threads > 0,
+        threads=max(1, threads),
+        dedupe_buffer_bytes=buffer_bytes,
+        load_factor=read.fraction("log.cleaner.io.buffer.load.factor"),
+        io_buffer_bytes=read.number("log.cleaner.io.buffer.size"),
+        bytes_per_s_max=read.fraction("log.cleaner.io.max.bytes.per.second"),
+        backoff_ms=read.number("log.cleaner.backoff.ms"),
     )
 
 
@@ -217,6 +311,11 @@ class _Reader:
         value = self.value(name)
         assert isinstance(value, int), name
         return value
+
+    def fraction(self, name: str) -> float:
+        value = self.value(name)
+        assert isinstance(value, int | float), name
+        return float(value)
 
     def exactly(self, name: str) -> int:
         """The number under this name, whatever its stronger names say."""

@@ -15,11 +15,16 @@ from penstock.config.setting import (
     LIST,
     LONG,
     LONG_MAX,
+    SHORT,
     STRING,
+    ConfigError,
     Setting,
+    Value,
     between,
     gzip_level,
+    invalid,
     one_of,
+    one_of_any_case,
 )
 from penstock.config.topic_settings import COMPRESSION_TYPES, POLICIES, SEGMENT_BYTES_MIN, TIMESTAMP_TYPES
 
@@ -36,6 +41,16 @@ OWN_DEFAULTS: dict[str, str] = {
 # The listeners cannot change while the broker runs (in Kafka they can): changing them needs a restart.
 _PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
 
+
+def _an_address(name: str, value: Value) -> None:
+    from penstock.config.listeners import parse_address
+
+    try:
+        parse_address(str(value))
+    except ConfigError as error:
+        raise invalid(name, value, str(error)) from None
+
+
 _ROWS = (
     Setting("advertised.listeners", LIST, None),
     Setting("auto.create.topics.enable", BOOLEAN, "true"),
@@ -50,12 +65,41 @@ _ROWS = (
     Setting("default.replication.factor", INT, "1"),
     Setting("delete.topic.enable", BOOLEAN, "true"),
     Setting("fetch.max.bytes", INT, "57671680", between(1024)),
+    Setting("group.consumer.assignment.interval.ms", INT, "1000", between(0), CLUSTER_WIDE),
+    Setting("group.consumer.assignors", LIST, "uniform,range"),
+    Setting("group.consumer.heartbeat.interval.ms", INT, "5000", between(1)),
+    Setting("group.consumer.max.assignment.interval.ms", INT, "15000", between(0)),
+    Setting("group.consumer.max.heartbeat.interval.ms", INT, "15000", between(1)),
+    Setting("group.consumer.max.session.timeout.ms", INT, "60000", between(1)),
+    Setting("group.consumer.max.size", INT, str(INT_MAX), between(1)),
+    Setting(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        one_of_any_case("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
+    ),
+    Setting("group.consumer.min.assignment.interval.ms", INT, "0", between(0)),
+    Setting("group.consumer.min.heartbeat.interval.ms", INT, "5000", between(1)),
+    Setting("group.consumer.min.session.timeout.ms", INT, "45000", between(1)),
+    Setting("group.consumer.regex.refresh.interval.ms", INT, "600000", between(10_000), internal=True),
+    Setting("group.consumer.session.timeout.ms", INT, "45000", between(1)),
+    Setting("group.initial.rebalance.delay.ms", INT, "3000"),
+    Setting("group.max.session.timeout.ms", INT, "1800000"),
+    Setting("group.max.size", INT, str(INT_MAX), between(1)),
+    Setting("group.min.session.timeout.ms", INT, "6000"),
     Setting("listener.security.protocol.map", STRING, _PROTOCOL_MAP),
     Setting("listeners", LIST, "PLAINTEXT://127.0.0.1:9092"),
+    Setting("log.cleaner.backoff.ms", LONG, "15000", between(0), CLUSTER_WIDE),
+    Setting("log.cleaner.dedupe.buffer.size", LONG, "134217728", mode=CLUSTER_WIDE),
     Setting("log.cleaner.delete.retention.ms", LONG, "86400000", between(0), CLUSTER_WIDE),
+    Setting("log.cleaner.enable", BOOLEAN, "true"),
+    Setting("log.cleaner.io.buffer.load.factor", DOUBLE, "0.9", mode=CLUSTER_WIDE),
+    Setting("log.cleaner.io.buffer.size", INT, "524288", between(0), CLUSTER_WIDE),
+    Setting("log.cleaner.io.max.bytes.per.second", DOUBLE, "1.7976931348623157E308", mode=CLUSTER_WIDE),
     Setting("log.cleaner.max.compaction.lag.ms", LONG, str(LONG_MAX), between(1), CLUSTER_WIDE),
     Setting("log.cleaner.min.cleanable.ratio", DOUBLE, "0.5", between(0, 1), CLUSTER_WIDE),
     Setting("log.cleaner.min.compaction.lag.ms", LONG, "0", between(0), CLUSTER_WIDE),
+    Setting("log.cleaner.threads", INT, "1", between(0), CLUSTER_WIDE),
     Setting("log.cleanup.policy", LIST, "delete", one_of(*POLICIES), CLUSTER_WIDE),
     Setting("log.dir", LIST, "penstock-data"),
     Setting("log.dirs", LIST, None),
@@ -92,8 +136,18 @@ _ROWS = (
     Setting("node.id", INT, "1", between(0)),
     Setting("num.partitions", INT, "1", between(1)),
     Setting("num.recovery.threads.per.data.dir", INT, "2", between(1), CLUSTER_WIDE),
+    Setting("offset.metadata.max.bytes", INT, "4096"),
+    Setting("offsets.retention.check.interval.ms", LONG, "600000", between(1)),
+    Setting("offsets.retention.minutes", INT, "10080", between(1)),
+    Setting("offsets.topic.num.partitions", INT, "50", between(1)),
+    Setting("offsets.topic.replication.factor", SHORT, "3", between(1)),
+    Setting("offsets.topic.segment.bytes", INT, "104857600", between(1)),
     Setting("penstock.connection.inflight.max", INT, "128", between(1)),
     Setting("penstock.flush", STRING, "ack", one_of(*FLUSH_MODES)),
+    Setting("penstock.log.format", STRING, "text", one_of("text", "json")),
+    Setting("penstock.log.level", STRING, "WARNING", one_of_any_case("DEBUG", "INFO", "WARNING", "WARN", "ERROR")),
+    Setting("penstock.metrics.listen", STRING, None, _an_address),
+    Setting("penstock.metrics.partitions.max", INT, "10000", between(0)),
     Setting("penstock.request.memory.bytes", LONG, "268435456", between(1_048_576)),
     Setting("penstock.response.memory.bytes", LONG, "536870912", between(1_048_576)),
     Setting("penstock.validate.records", BOOLEAN, "false", mode=CLUSTER_WIDE),

@@ -65,8 +65,40 @@ _BROKER = {
     "default.replication.factor": "The replication factor of topics that are created without one.",
     "delete.topic.enable": "Whether topics can be deleted.",
     "fetch.max.bytes": "The most that one fetch response holds, whatever the client asks for.",
+    "group.consumer.assignment.interval.ms": "A consumer group (KIP-848) gets a new assignment at most this often, in "
+    "milliseconds.",
+    "group.consumer.assignors": "The assignors of consumer groups (KIP-848) that members may ask for; the first is the "
+    "default.",
+    "group.consumer.heartbeat.interval.ms": "How often members of consumer groups (KIP-848) are told to send a "
+    "heartbeat, in milliseconds.",
+    "group.consumer.max.assignment.interval.ms": "The most that a group's own consumer.assignment.interval.ms may be.",
+    "group.consumer.max.heartbeat.interval.ms": "The most that a group's own consumer.heartbeat.interval.ms may be.",
+    "group.consumer.max.session.timeout.ms": "The most that a group's own consumer.session.timeout.ms may be.",
+    "group.consumer.max.size": "The most members of one consumer group (KIP-848).",
+    "group.consumer.migration.policy": "Whether classic groups become consumer groups (upgrade) and consumer groups "
+    "classic ones (downgrade) while they have members.",
+    "group.consumer.min.assignment.interval.ms": "The least that a group's own consumer.assignment.interval.ms may be.",
+    "group.consumer.min.heartbeat.interval.ms": "The least that a group's own consumer.heartbeat.interval.ms may be.",
+    "group.consumer.min.session.timeout.ms": "The least that a group's own consumer.session.timeout.ms may be.",
+    "group.consumer.regex.refresh.interval.ms": "How often subscriptions by pattern are looked up again, in "
+    "milliseconds.",
+    "group.consumer.session.timeout.ms": "A member of a consumer group (KIP-848) that has been silent this long is put "
+    "out, in milliseconds.",
+    "group.initial.rebalance.delay.ms": "How long an empty classic group waits for more members after the first, in "
+    "milliseconds.",
+    "group.max.session.timeout.ms": "The longest session time-out that members of classic groups may ask for.",
+    "group.max.size": "The most members of one classic group.",
+    "group.min.session.timeout.ms": "The shortest session time-out that members of classic groups may ask for.",
     "listener.security.protocol.map": "The security protocol of each listener name; only PLAINTEXT is served.",
     "listeners": "Where to listen: NAME://HOST:PORT, separated by commas; port 0 picks a free one.",
+    "log.cleaner.backoff.ms": "How long compaction waits before it looks again when no log needs it, in milliseconds.",
+    "log.cleaner.dedupe.buffer.size": "Memory for the keys of the logs that are being compacted, over all threads: "
+    "about 180 bytes and its own length for each key. A log with more keys is compacted in several rounds.",
+    "log.cleaner.enable": "Whether logs are compacted.",
+    "log.cleaner.io.buffer.load.factor": "How much of log.cleaner.dedupe.buffer.size is used.",
+    "log.cleaner.io.buffer.size": "Compaction reads this many bytes at a time, over all threads.",
+    "log.cleaner.io.max.bytes.per.second": "Compaction reads and writes no more than this many bytes per second.",
+    "log.cleaner.threads": "Logs that are compacted at a time, each by a process of its own.",
     "log.dir": "The data folder, when log.dirs is not set.",
     "log.dirs": "The data folder; one only.",
     "log.flush.offset.checkpoint.interval.ms": "How often the recovery points are written, in milliseconds.",
@@ -87,11 +119,26 @@ _BROKER = {
     "node.id": "This broker's number, different from every other's in the cluster.",
     "num.partitions": "The number of partitions of topics that are created without one.",
     "num.recovery.threads.per.data.dir": "Threads that check logs at the start and close them at the end.",
+    "offset.metadata.max.bytes": "The most characters of metadata that go with a committed offset.",
+    "offsets.retention.check.interval.ms": "How often old offsets are looked for, in milliseconds.",
+    "offsets.retention.minutes": "Offsets are forgotten this long after their group became empty, or, of groups "
+    "without members and of topics that nobody subscribes to, after they were committed.",
+    "offsets.topic.num.partitions": "The number of partitions of __consumer_offsets, when it is made.",
+    "offsets.topic.replication.factor": "The replication factor of __consumer_offsets, when it is made; as many as "
+    "there are brokers, if there are fewer.",
+    "offsets.topic.segment.bytes": "The size of a segment of __consumer_offsets, when it is made.",
     "penstock.connection.inflight.max": "Requests of one connection that wait for their answer; beyond it reading "
     "pauses.",
     "penstock.flush": "When a record counts as stored: ack, when it is on the disk (fsync); interval and os, when "
     "the system "
     "has it, flushed within a second (or flush.ms) or when the system likes.",
+    "penstock.log.format": "How the broker's own log lines look: text for people, json (an object per line) for "
+    "machines.",
+    "penstock.log.level": "What is logged at least: DEBUG, INFO, WARNING or ERROR.",
+    "penstock.metrics.listen": "Where Prometheus metrics (/metrics) and health checks (/healthz, /readyz) are served, "
+    "as HOST:PORT; port 0 picks one. Not set: nowhere.",
+    "penstock.metrics.partitions.max": "Partitions that have metrics of their own; the others are counted together as "
+    "topic other.",
     "penstock.request.memory.bytes": "Bytes of requests that are partly received, over all connections; beyond it, "
     "reading "
     "pauses. queued.max.request.bytes is stronger.",
@@ -139,7 +186,6 @@ _AREAS = {
     "internal.metadata.": "Kafka's metadata log",
     "kafka.metrics.": "Kafka's metrics",
     "leader.": "leaders and their balance",
-    "log.cleaner.": "compaction",
     "log.local.": "tiered storage",
     "metadata.": "Kafka's metadata log",
     "metric": "Kafka's metrics",

@@ -1,4 +1,5 @@
-"""The settings of groups and of client metrics subscriptions, as in Kafka 4.3: described and stored, no effect yet.
+"""The settings of groups and of client metrics subscriptions, as in Kafka 4.3: described and stored; those of
+consumer groups take effect.
 
 Data and the checks between them. A group's default is the broker's setting in ``GROUP_BROKER_NAMES``.
 """
@@ -45,9 +46,9 @@ def _is_duration(text: str) -> bool:
 
 
 _GROUP_ROWS = (
-    Setting("consumer.assignment.interval.ms", INT, "1000", between(0), used=False),
-    Setting("consumer.heartbeat.interval.ms", INT, "5000", between(1), used=False),
-    Setting("consumer.session.timeout.ms", INT, "45000", between(1), used=False),
+    Setting("consumer.assignment.interval.ms", INT, "1000", between(0)),
+    Setting("consumer.heartbeat.interval.ms", INT, "5000", between(1)),
+    Setting("consumer.session.timeout.ms", INT, "45000", between(1)),
     Setting("share.assignment.interval.ms", INT, "1000", between(0), used=False),
     Setting("share.auto.offset.reset", STRING, "latest", _offset_reset, used=False),
     Setting("share.delivery.count.limit", INT, "5", between(2), used=False),

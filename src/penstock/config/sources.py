@@ -1,6 +1,6 @@
 """Where the static settings come from: command line, environment, file; and the sentence when one of them is wrong.
 
-    --listen/--advertise/--data-dir/--broker-id and --set name=value   the strongest
+    --listen/--advertise/--data-dir/--broker-id/--metrics-listen and --set name=value   the strongest
     PENSTOCK_LISTEN, ..., PENSTOCK_SET="a=1,b=2", PENSTOCK_LOG_SEGMENT_BYTES (dots become underscores)
     the TOML file of --config or PENSTOCK_CONFIG: nested tables or quoted dotted names
 
@@ -24,6 +24,7 @@ SHORT_FORMS = {
     "advertise": "advertised.listeners",
     "data-dir": "log.dirs",
     "broker-id": "node.id",
+    "metrics-listen": "penstock.metrics.listen",
 }
 """What the flags stand for; the environment (PENSTOCK_DATA_DIR) and the file (data-dir) know them too."""
 
@@ -50,7 +51,7 @@ def load(
     hostname: str = "localhost",
     other_variables: Collection[str] = (),
 ) -> Effective:
-    """Collect, check and merge. ``flags``: listen, advertise, data-dir, broker-id, config (None: not given);
+    """Collect, check and merge. ``flags``: the short forms and config (None: not given);
     ``other_variables``: names that begin with PENSTOCK_ and are no settings. Raises ``ConfigError``, one sentence; the
     settings are parsed before it returns, so ``Effective.settings`` cannot fail."""
     present = {name.replace("_", "-"): text for name, text in flags.items() if text is not None}

@@ -45,6 +45,7 @@ class Partition:
         self.is_leader = False
         self.leader_epoch = NO_EPOCH
         self.high_watermark = log.log_end_offset
+        log.producers.on_high_watermark(self.high_watermark)  # transactions that recovery saw end are decided
         self.on_high_watermark: Callable[[int], None] = _nobody_listens
         self._commits = commits
         self._follows_flush = follows_flush
@@ -73,12 +74,15 @@ class Partition:
         first_open = self.log.producers.first_unstable_offset
         return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
 
-    def append(self, batch: memoryview, header: BatchHeader, now_ms: int, *, is_urgent: bool) -> Appended:
+    def append(
+        self, batch: memoryview, header: BatchHeader, now_ms: int, *, is_urgent: bool, is_coordinator: bool = False
+    ) -> Appended:
         """Append one admitted batch; needs ``log.can_append``. ``is_urgent``: somebody waits for the flush.
+        ``is_coordinator``: written on behalf of a producer, whose sequences count its own batches only.
         Raises ``NotLeader``, ``StorageFailed`` or what the producer's state says (45, 47)."""
         if not self.is_leader:
             raise NotLeader(message=f"this broker does not lead {self.tp}")
-        if header.producer_id >= 0:
+        if header.producer_id >= 0 and not is_coordinator:
             original = self.log.producers.check(header)
             if original is not None:  # a retry of what is stored already
                 return Appended(original.base_offset, original.last_offset, original.timestamp)

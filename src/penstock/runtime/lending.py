@@ -16,10 +16,10 @@ import os
 import sys
 from collections.abc import Callable
 
-STEP_BYTES = 64 * 1024 * 1024
+STEP_BYTES = 32 * 1024 * 1024
 LENT_BYTES_MAX = 8 * 1024 * 1024
 """Windows begin every STEP_BYTES and reach so much further that any view begins and ends in one window."""
-WINDOWS_MAX = 16
+WINDOWS_MAX = 8
 """Address space, and at most that much resident memory, which the kernel may take back at any time."""
 
 _PAGE_BYTES = mmap.PAGESIZE

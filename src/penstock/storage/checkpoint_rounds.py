@@ -57,6 +57,8 @@ class CheckpointRounds:
         self._hurry = asyncio.Event()
         self._log_starts: dict[TopicPartition, int] | None = None  # as the file has them; None: not known
         self._noted: dict[str, set[TopicPartition]] = {}  # by file: the partitions that it may name
+        self._points_on_disk: dict[TopicPartition, int] = {}  # at least; a write that fails may have happened
+        self._cleaned: dict[TopicPartition, int] = {}  # where the last compaction of each log ended
         self._high_watermarks_due = 0.0
 
     def changed(self, log: PartitionLog) -> None:
@@ -65,9 +67,20 @@ class CheckpointRounds:
         self.touched[log] = None
         self._wake.set()
 
-    def found(self, recovery_points: Iterable[TopicPartition], log_starts: Iterable[TopicPartition]) -> None:
-        """At start: the partitions that the files name."""
-        self._noted = {names.RECOVERY_POINTS: set(recovery_points), names.LOG_STARTS: set(log_starts)}
+    def found(
+        self,
+        recovery_points: Mapping[TopicPartition, int],
+        log_starts: Iterable[TopicPartition],
+        cleaned_offsets: Mapping[TopicPartition, int],
+    ) -> None:
+        """At start: what the files say."""
+        self._noted = {
+            names.RECOVERY_POINTS: set(recovery_points),
+            names.LOG_STARTS: set(log_starts),
+            names.CLEANED_OFFSETS: set(cleaned_offsets),
+        }
+        self._points_on_disk = dict(recovery_points)
+        self._cleaned = dict(cleaned_offsets)
 
     def hurry(self) -> None:
         self._hurry.set()
@@ -75,6 +88,25 @@ class CheckpointRounds:
     def forget(self, log: PartitionLog) -> None:
         self._changed.pop(log, None)
         self.touched.pop(log, None)
+        if self._logs.get(log.tp, log) is log:  # not another topic's of the same name
+            self._points_on_disk.pop(log.tp, None)
+            self._cleaned.pop(log.tp, None)
+
+    def recovery_point_on_disk(self, log: PartitionLog) -> int:
+        """Recovery will look for holes no earlier than here, whatever happens."""
+        return min(log.recovery_point, self._points_on_disk.get(log.tp, 0))
+
+    def cleaned_end_offset(self, log: PartitionLog) -> int | None:
+        """Where the last compaction of ``log`` ended."""
+        return self._cleaned.get(log.tp)
+
+    async def save_cleaned_end_offset(self, log: PartitionLog, offset: int, truncations: int) -> None:
+        """A compaction that began when the log had been truncated so many times has ended there. If that can't be
+        written, the log is compacted once more after the next start."""
+        async with self._lock:
+            if self._logs.get(log.tp) is log and log.truncations == truncations and not log.is_being_cut:
+                self._cleaned[log.tp] = offset
+                await self._write_cleaned_offsets()
 
     async def run(self) -> None:
         """For ever: a round soon after each change."""
@@ -112,6 +144,10 @@ class CheckpointRounds:
             if log.recovery_point > offset:
                 log.recovery_point = offset
                 await self._write_recovery_points()
+            if self._cleaned.get(log.tp, offset) > offset:
+                # What comes behind the cut is dirty, or its tombstones might go before what they delete.
+                self._cleaned[log.tp] = offset
+                await self._write_cleaned_offsets()
 
     async def save_log_starts(self) -> None:
         """After records were deleted on request: durable when it returns, so that they do not come back."""
@@ -126,6 +162,7 @@ class CheckpointRounds:
             if any(tp in noted for noted in self._noted.values()):
                 await self._write_recovery_points()
                 await self._write_log_starts()
+                await self._write_cleaned_offsets()
 
     async def settled(self) -> None:
         """Wait for the round under way: until then a worker may write into any log's folder."""
@@ -182,7 +219,15 @@ class CheckpointRounds:
             await self._workers.run(self._write_file, names.HIGH_WATERMARKS, self._of_logs(_high_watermark_of))
 
     async def _write_recovery_points(self) -> None:
-        await self._write(names.RECOVERY_POINTS, self._of_logs(_recovery_point_of))
+        points, former = self._of_logs(_recovery_point_of), self._points_on_disk
+        self._points_on_disk = {tp: min(point, former.get(tp, 0)) for tp, point in points.items()}
+        await self._write(names.RECOVERY_POINTS, points)
+        self._points_on_disk = points
+
+    async def _write_cleaned_offsets(self) -> None:
+        offsets = {tp: offset for tp, offset in self._cleaned.items() if tp in self._logs}
+        if offsets or names.CLEANED_OFFSETS in self._noted:
+            await self._write(names.CLEANED_OFFSETS, offsets)
 
     async def _write_log_starts(self) -> None:
         log_starts = {

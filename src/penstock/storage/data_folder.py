@@ -45,6 +45,7 @@ class Contents:
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
     log_starts: dict[TopicPartition, int] = field(default_factory=dict)
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    cleaned_offsets: dict[TopicPartition, int] = field(default_factory=dict)
 
 
 def take(fs: FileSystem, data_dir: str) -> tuple[File, FolderIdentity | None]:
@@ -107,6 +108,7 @@ def look(fs: FileSystem, data_dir: str, known: Mapping[TopicPartition, TopicId],
         recovery_points=read_offsets(fs, f"{data_dir}/{names.RECOVERY_POINTS}"),
         log_starts=read_offsets(fs, f"{data_dir}/{names.LOG_STARTS}"),
         high_watermarks=read_offsets(fs, f"{data_dir}/{names.HIGH_WATERMARKS}"),
+        cleaned_offsets=read_offsets(fs, f"{data_dir}/{names.CLEANED_OFFSETS}"),
     )
     renamed = 0
     for name in fs.list_dir(data_dir):

@@ -29,23 +29,33 @@ def finish_interrupted_work(fs: FileSystem, path: str) -> None:
 
 
 def _finish_compaction(fs: FileSystem, path: str, cleaned: list[str], swaps: list[str]) -> None:
+    """Each step is durable before the next: what is left in between must tell the same story."""
     cleaned_from = min((_offset_of(name) for name in cleaned), default=1 << 63)
-    for name in swaps:
-        if _offset_of(name) >= cleaned_from:  # part of a split that did not finish
+    undecided = [name for name in swaps if _offset_of(name) >= cleaned_from]  # or part of a split
+    logs = [name for name in swaps if name.endswith(names.LOG + names.SWAP) and name not in undecided]
+    # An index without its log is an index of another file: it is made anew.
+    decided_offsets = {_offset_of(name) for name in logs}
+    lone = [name for name in swaps if name not in undecided and _offset_of(name) not in decided_offsets]
+    for doomed in (undecided + lone, cleaned):
+        for name in doomed:
             fs.remove(f"{path}/{name}")
-    for name in cleaned:
-        fs.remove(f"{path}/{name}")
-    valid = [name for name in swaps if _offset_of(name) < cleaned_from]
-    logs = [name for name in valid if name.endswith(names.LOG + names.SWAP)]
-    if logs:
-        first = min(map(_offset_of, logs))
-        end = max(_end_offset(fs, f"{path}/{name}", _offset_of(name)) for name in logs)
-        for name in fs.list_dir(path):
-            parsed = names.parse_file_name(name)
-            if parsed is not None and parsed[1] in names.SEGMENT_SUFFIXES and first <= parsed[0] < end:
-                fs.remove(f"{path}/{name}")
-    for name in valid:
-        fs.rename(f"{path}/{name}", f"{path}/{name[: -len(names.SWAP)]}")
+        if doomed:
+            sync_folder(fs, path)
+    if not logs:
+        return
+    first = min(decided_offsets)
+    end = max(_end_offset(fs, f"{path}/{name}", _offset_of(name)) for name in logs)
+    for name in fs.list_dir(path):
+        parsed = names.parse_file_name(name)
+        if parsed is None or parsed[1] not in names.SEGMENT_SUFFIXES:
+            continue
+        if first <= parsed[0] < end or parsed[0] in decided_offsets:
+            fs.remove(f"{path}/{name}")
+    sync_folder(fs, path)
+    # The logs last: as long as one is there, the next start goes through this again.
+    for name in sorted(swaps, key=lambda name: (name in logs, name)):
+        if _offset_of(name) in decided_offsets:
+            fs.rename(f"{path}/{name}", f"{path}/{name[: -len(names.SWAP)]}")
     sync_folder(fs, path)
 
 

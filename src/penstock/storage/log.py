@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from penstock.config.log import LogConfig
@@ -36,6 +36,7 @@ from penstock.storage.deep_admission import needs_deep_look
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.log_reads import LogReads
+from penstock.storage.meters import StorageMeters
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
 from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import Read
@@ -43,6 +44,7 @@ from penstock.storage.recovery import Recovered
 from penstock.storage.segment import Segment, SegmentLimits
 from penstock.storage.segment_files import FolderTaken, SyncFailed
 from penstock.storage.segments import Segments
+from penstock.storage.txn_index import AbortedTxn
 
 __all__ = ["Appended", "Flush", "LogPorts", "PartitionLog", "Read"]
 
@@ -78,6 +80,7 @@ class LogPorts:
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
     folder_is_free: Callable[[TopicPartition], Awaitable[None]]
     # waits until a former topic of that name has left the folder and the checkpoints
+    meters: StorageMeters = field(default_factory=StorageMeters)
 
 
 class Flush(NamedTuple):
@@ -111,6 +114,7 @@ class PartitionLog:
         self.recovery_point = 0  # as the checkpoint file says
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates(tp)
+        self.aborted: list[AbortedTxn] = []  # what a read_committed consumer has to leave out
         self.size_bytes = 0
         self.is_closed = False
         self.on_flushed: Callable[[int], None] = _nothing
@@ -277,14 +281,14 @@ class PartitionLog:
             return 0
         return await log_changes.delete_old_segments(self, now_ms)
 
-    async def change(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
+    async def change(self, name: str, work: Callable[[], Awaitable[T]], *, refuses_appends: bool = True) -> T:
         """Run one change of the files. It is finished even if the caller stops waiting (its connection was closed)."""
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
 
         async def run() -> None:
             async with self._change:
                 try:
-                    result = await self._guarded(work)
+                    result = await self._guarded(work, refuses_appends)
                 except Exception as error:
                     if not done.done():
                         done.set_exception(error)
@@ -295,10 +299,12 @@ class PartitionLog:
         self.ports.tasks.spawn(f"{name} {self.tp}", run())
         return await done
 
-    async def _guarded(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Appends are refused meanwhile, and afterwards if the file still needs a repair."""
+    async def _guarded(self, work: Callable[[], Awaitable[T]], refuses_appends: bool) -> T:
+        """Appends are refused meanwhile, if the change is about the active segment, and afterwards if the file still
+        needs a repair."""
         self.require_working()
-        self.accepts = False
+        if refuses_appends:
+            self.accepts = False
         try:
             return await work()
         except asyncio.CancelledError:

@@ -258,6 +258,8 @@ async def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
         moved = await log.ports.workers.run(_move_oldest, log, [segment.base_offset for segment in gone])
         log.ports.remove_later(moved, log.config.file_delete_delay_ms)
         log.segments.remove(gone)
+        log.ports.meters.retention_segments += len(gone)
+        log.ports.meters.retention_bytes += sum(segment.size_bytes for segment in gone)
         log.unsaved = [segment for segment in log.unsaved if segment not in gone]
         log.size_bytes = sum(segment.size_bytes for segment in log.segments)
         log.reads.changed(gone)
@@ -310,7 +312,7 @@ def adopt(log: PartitionLog, recovered: Recovered) -> None:
         log.active.file = recovered.file
     log.log_start_offset = recovered.log_start_offset
     log.log_end_offset = log.flushed_end_offset = recovered.log_end_offset
-    log.epochs, log.producers = recovered.epochs, recovered.producers
+    log.epochs, log.producers, log.aborted = recovered.epochs, recovered.producers, recovered.aborted
     if recovered.epochs.entries == recovered.epochs_on_disk.entries:
         log.epochs_written = log.epochs.version
     log.size_bytes = sum(segment.size_bytes for segment in log.segments)

@@ -8,6 +8,7 @@ that is wrong).
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -59,6 +60,7 @@ class LogReads:
         self._spots: dict[int, tuple[Segment, int]] = {}  # offset -> the batch that begins with it
         self._loaded: dict[Segment, None] = {}  # finished and loaded, the longest unused first
         self._changes = 0
+        self._held: asyncio.Event | None = None  # files are being renamed: open none by its name
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
@@ -286,6 +288,9 @@ class LogReads:
         """Open a finished segment and load its indexes, unless that is done."""
         if segment.file is not None and segment.index is not None and segment.time_index is not None:
             return
+        if self._held is not None:
+            await self._held.wait()
+            raise FilesChanged  # this segment may be one of those that are gone now
         log = self._log
         changes = self._changes
         try:
@@ -344,7 +349,7 @@ class LogReads:
         loaded[segment] = None
         if len(loaded) > FINISHED_SEGMENTS_LOADED_MAX:
             for oldest in loaded:
-                if self._may_unload(oldest):
+                if oldest is not segment and self._may_unload(oldest):
                     del loaded[oldest]
                     oldest.unload()
                     return
@@ -355,6 +360,16 @@ class LogReads:
     def finished(self, segment: Segment) -> None:
         """``segment`` is no longer the active one."""
         self._touch(segment)
+
+    def hold_files(self) -> None:
+        """Finished segments are about to be replaced: what is open stays in use, nothing else is opened meanwhile."""
+        self._held = asyncio.Event()
+        self._changes += 1  # whoever opens one just now looks again
+
+    def release_files(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.set()
 
     def changed(self, gone: list[Segment]) -> None:
         """The files changed: what was remembered about positions may be wrong."""

@@ -4,8 +4,8 @@
 
 Life        ``open`` recovers every known partition in workers, several at a time; ``close`` flushes, writes the
             checkpoints and then the clean-shutdown marker, without which the next start scans from the recovery points.
-Housework   checkpoint rounds, retention, removal of deleted files after a delay, expiry of idle producers. There are no
-            timers per partition.
+Housework   checkpoint rounds, retention, compaction, removal of deleted files after a delay, expiry of idle producers.
+            There are no timers per partition.
 Failure     a failed sync gives the folder up: every log refuses appends, and ``on_fatal`` is told once. A note is left
             for the next start, which then checks the disk and not the page cache.
 """
@@ -19,22 +19,28 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from penstock.config.broker import StorageSettings
+from penstock.config.compaction import CompactionSettings
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition, invariant
-from penstock.ports import Clock, File, FileSystem, Random, Tasks, TimerHandle, Workers
+from penstock.ports import Clock, File, FileSystem, Processes, Random, Tasks, TimerHandle, Workers
 from penstock.storage import data_folder
 from penstock.storage import folder as names
 from penstock.storage.checkpoint_rounds import CheckpointRounds
+from penstock.storage.compaction.compactor import Compactor
 from penstock.storage.data_folder import Contents, StrayFolder
 from penstock.storage.folder import FolderIdentity
 from penstock.storage.group_commit import FlushMode, GroupCommit
 from penstock.storage.log import LogPorts, PartitionLog
+from penstock.storage.meters import StorageMeters
 from penstock.storage.producers import EXPIRATION_MS
 from penstock.storage.recovery import Found, Recovered, recover
 from penstock.storage.segment_files import SyncFailed
 from penstock.storage.tracked_workers import TrackedWorkers
 
 _log = logging.getLogger(__name__)
+
+
+DEFAULT_COMPACTION = CompactionSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ class StorageConfig:
     recovery_threads: int = 2
     producer_id_expiration_ms: int = EXPIRATION_MS
     producer_id_check_interval_ms: int = 600_000
+    compaction: CompactionSettings = DEFAULT_COMPACTION
 
     @classmethod
     def of(cls, settings: StorageSettings) -> StorageConfig:
@@ -57,6 +64,7 @@ class StorageConfig:
             recovery_threads=settings.recovery_threads,
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
             producer_id_check_interval_ms=settings.producer_id_check_interval_ms,
+            compaction=settings.compaction,
         )
 
 
@@ -72,11 +80,13 @@ class LogManager:
         random: Random,
         config: StorageConfig,
         on_fatal: Callable[[BaseException], None],
+        processes: Processes | None = None,
     ) -> None:
         self.data_dir = data_dir
         self.strays: list[StrayFolder] = []
         self.scanned_bytes = 0
         """What recovery had to read at the last ``open``."""
+        self.meters = StorageMeters()
         self._fs = fs
         self._clock = clock
         self._workers = TrackedWorkers(workers)
@@ -100,10 +110,24 @@ class LogManager:
             mode=config.flush,
             interval_ms=config.flush_interval_ms,
             on_fatal=self._give_up,
+            meters=self.meters,
         )
         self._rounds = CheckpointRounds(
             data_dir=data_dir, fs=fs, clock=clock, workers=self._workers, commits=self.commits, logs=self._logs
         )
+        self.compactor: Compactor | None = None  # None: there is no process to run it in
+        if processes is not None:
+            self.compactor = Compactor(
+                fs=fs,
+                clock=clock,
+                workers=self._workers,
+                tasks=tasks,
+                processes=processes,
+                rounds=self._rounds,
+                on_sync_failed=self.commits.fail,
+                logs=self._logs,
+                settings=config.compaction,
+            )
         self._ports = LogPorts(
             data_dir=data_dir,
             fs=fs,
@@ -118,6 +142,7 @@ class LogManager:
             save_log_starts=self._rounds.save_log_starts,
             remove_later=self._remove_later,
             folder_is_free=self._folder_is_free,
+            meters=self.meters,
         )
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -152,7 +177,7 @@ class LogManager:
         contents = await self._workers.run(data_folder.look, self._fs, self.data_dir, dict(known), unique)
         self.strays = contents.strays
         self._high_watermarks = contents.high_watermarks
-        self._rounds.found(contents.recovery_points, contents.log_starts)
+        self._rounds.found(contents.recovery_points, contents.log_starts, contents.cleaned_offsets)
         if contents.going:
             self._remove_later(contents.going, 0)
         try:
@@ -170,6 +195,8 @@ class LogManager:
 
     async def close(self, *, broker_epoch: int = -1) -> None:
         """Everything durable, marked clean, and closed; the folder may be opened again."""
+        if self.compactor is not None:
+            self.compactor.stop()
         for loop_task in self._loops:
             loop_task.cancel()
         for timer in self._timers:
@@ -193,6 +220,8 @@ class LogManager:
     def reconfigure(self, config: StorageConfig) -> None:
         """Dynamic settings; the flush mode is fixed until the next start."""
         self._config = config
+        if self.compactor is not None:
+            self.compactor.configure(config.compaction)
         for log in self._logs.values():
             log.producers.expiration_ms = config.producer_id_expiration_ms
 
@@ -321,6 +350,8 @@ class LogManager:
             self._tasks.spawn("retention", self._apply_retention()),
             self._tasks.spawn("producer expiry", self._expire_producers()),
         ]
+        if self.compactor is not None:
+            self.compactor.start()
 
     async def _apply_retention(self) -> None:
         await self._clock.sleep(self._config.first_task_delay_ms / 1_000)
@@ -330,6 +361,7 @@ class LogManager:
 
     async def delete_old_segments(self) -> int:
         """Apply every log's retention now; returns how many segments went."""
+        self.meters.retention_runs += 1
         count = 0
         for log in list(self._logs.values()):
             try:

@@ -33,6 +33,8 @@ from penstock.storage.scan import Collected, ScannedSegment, scan
 from penstock.storage.segment import SPAN_BYTES, read_span
 from penstock.storage.segment_files import set_aside, sync_file, sync_folder
 from penstock.storage.time_index import TimeIndex
+from penstock.storage.txn_index import AbortedTxn
+from penstock.storage.txn_index import decode_prefix as decode_aborted
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +78,7 @@ class Recovered:
     epochs: LeaderEpochs
     producers: ProducerStates
     epochs_on_disk: LeaderEpochs
+    aborted: list[AbortedTxn] = field(default_factory=list)  # by the offset of their end
     scanned_bytes: int = 0
     to_remove: list[str] = field(default_factory=list)
 
@@ -92,7 +95,7 @@ def rebuild_indexes(
 
 def recover(fs: FileSystem, found: Found) -> Recovered:
     finish_interrupted_work(fs, found.path)
-    bases = _segment_bases(fs, found.path)
+    bases, txn_bases = _segment_bases(fs, found.path)
     epochs_on_disk, epochs_known = _read_epochs(fs, found.path)
     producers = ProducerStates(found.tp, expiration_ms=found.producer_expiration_ms)
     collected = Collected(LeaderEpochs(epochs_on_disk.entries), producers, found.now_ms)
@@ -116,8 +119,20 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
     if not found.is_clean:
         sync_folder(fs, found.path)  # names that were seen may have been in memory only
     _settle_offsets(fs, found, log)
+    log.aborted = _aborted(fs, found.path, txn_bases, log, collected.aborted)
     _widen_windows(log)
     return log
+
+
+def _aborted(
+    fs: FileSystem, path: str, bases: list[int], log: Recovered, replayed: list[AbortedTxn]
+) -> list[AbortedTxn]:
+    """What the transaction indexes say and what the scan met, which after a crash they may lack."""
+    found = set(replayed)
+    for base in bases:
+        found.update(decode_aborted(fs.read_file(f"{path}/{names.file_name(base, names.TXN_INDEX)}")))
+    ends = range(log.log_start_offset, log.log_end_offset)
+    return sorted((each for each in found if each.last_offset in ends), key=lambda each: each.last_offset)
 
 
 def _widen_windows(log: Recovered) -> None:
@@ -139,14 +154,15 @@ def _widen_windows(log: Recovered) -> None:
         log.producers.widen(state)
 
 
-def _segment_bases(fs: FileSystem, path: str) -> list[int]:
-    """Base offsets of the segments. An index without its log is nothing."""
+def _segment_bases(fs: FileSystem, path: str) -> tuple[list[int], list[int]]:
+    """Base offsets of the segments, and of those with a transaction index. An index without its log is nothing."""
     parsed = [names.parse_file_name(name) for name in fs.list_dir(path)]
     bases = [each[0] for each in parsed if each is not None and each[1] == names.LOG]
     for each in parsed:
         if each is not None and each[1] not in (names.LOG, names.SNAPSHOT) and each[0] not in bases:
             fs.remove(f"{path}/{names.file_name(*each)}")
-    return sorted(bases)
+    txn_bases = [each[0] for each in parsed if each is not None and each[1] == names.TXN_INDEX and each[0] in bases]
+    return sorted(bases), txn_bases
 
 
 def _read_epochs(fs: FileSystem, path: str) -> tuple[LeaderEpochs, bool]:

@@ -8,7 +8,7 @@ cost a tenth of a second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from penstock.ports import File
 from penstock.protocol.records.checksum import crc32c
@@ -18,6 +18,7 @@ from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from penstock.storage.producers import ProducerStates
 from penstock.storage.time_index import NO_TIMESTAMP, TimeIndex
+from penstock.storage.txn_index import AbortedTxn
 
 CHUNK_BYTES = 4 * 1024 * 1024
 _LOG_OVERHEAD_BYTES = 12
@@ -53,6 +54,7 @@ class Collected:
     epochs: LeaderEpochs
     producers: ProducerStates | None = None
     now_ms: int = 0
+    aborted: list[AbortedTxn] = field(default_factory=list)  # transactions that ended so in what was scanned
 
 
 def scan(
@@ -117,10 +119,12 @@ def scan(
                 epochs.assign(latest_epoch, fields[0])
             if producers is not None and fields[9] >= 0 and last_offset >= producers.end_offset:
                 try:
-                    producers.replay(chunk[at : at + batch_bytes], BatchHeader._make(fields), now_ms)
+                    ended = producers.replay(chunk[at : at + batch_bytes], BatchHeader._make(fields), now_ms)
                 except CorruptBatch as error:
                     fault = f"the control batch at offset {fields[0]} can't be read: {error}"
                     break
+                if ended is not None and ended.is_aborted and collected is not None:
+                    collected.aborted.append(AbortedTxn(*ended[:3], ended.last_stable_offset))
             next_offset = last_offset + 1
             at += batch_bytes
         if at == 0 and fault is None:

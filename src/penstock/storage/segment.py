@@ -44,7 +44,7 @@ class SegmentLimits(NamedTuple):
             min(config.segment_bytes, POSITION_MAX),
             config.segment_index_bytes // INDEX_ENTRY_BYTES,
             config.segment_index_bytes // TIME_ENTRY_BYTES - 1,  # one more is written when the segment is finished
-            config.segment_ms,
+            min(config.segment_ms, config.max_compaction_lag_ms) if config.compacts else config.segment_ms,
         )
 
 

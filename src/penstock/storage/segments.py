@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from penstock.model import invariant
 from penstock.storage.segment import Segment
@@ -37,6 +37,14 @@ class Segments:
     def after(self, segment: Segment) -> Segment | None:
         slot = bisect_right(self.base_offsets, segment.base_offset)
         return self._segments[slot] if slot < len(self._segments) else None
+
+    def replace(self, old: Sequence[Segment], new: Segment) -> None:
+        """``new`` takes the place of its neighbours ``old``."""
+        slot = self._segments.index(old[0])
+        invariant(self._segments[slot : slot + len(old)] == [*old], "the replaced segments are not neighbours", new)
+        # A new list, and not this one changed: somebody may be iterating over it.
+        self._segments = [*self._segments[:slot], new, *self._segments[slot + len(old) :]]
+        self.base_offsets = [segment.base_offset for segment in self._segments]
 
     def remove(self, segments: Iterable[Segment]) -> None:
         gone = set(map(id, segments))

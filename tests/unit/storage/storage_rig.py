@@ -16,6 +16,7 @@ from penstock.storage.log import Appended, PartitionLog
 from penstock.storage.manager import LogManager, StorageConfig
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
+from simulation.harness.processes import SimulatedProcesses
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Batch, Rec, build, split
 
@@ -48,14 +49,16 @@ class Rig:
         config: LogConfig = CONFIG,
         storage: StorageConfig | None = None,
         known: Mapping[TopicPartition, TopicId] | None = None,
+        clock: ManualClock | None = None,
     ) -> None:
         self.disk = disk or SimulatedDisk(now_ms=lambda: NOW_MS)
-        self.clock = ManualClock(NOW_MS)
+        self.clock = clock or ManualClock(NOW_MS)
         self.tasks = LoopTasks()
         self.config = config
         self.storage = storage or StorageConfig(recovery_threads=1)
         self.known = dict(known) if known is not None else {TP: TOPIC_ID}
         self.fatal: list[BaseException] = []
+        self.processes = SimulatedProcesses(self.disk, self.clock)
         self.manager = self._manager()
 
     def _manager(self) -> LogManager:
@@ -68,6 +71,7 @@ class Rig:
             random=SeededRandom(),
             config=self.storage,
             on_fatal=self.fatal.append,
+            processes=self.processes,
         )
 
     async def open(self) -> PartitionLog:

@@ -108,7 +108,7 @@ def test_a_name_deleted_again_while_its_first_deletion_runs_can_be_used_again() 
             assert not append.done()
         assert (await append).base_offset == 0
         await settle()
-        assert not rig.manager._deletions and len(rig.tasks) == 3  # the housekeeping loops
+        assert not rig.manager._deletions and len(rig.tasks) == 4  # the housekeeping loops
         assert str(TP) in await rig.files()
 
     asyncio.run(run())

@@ -1,0 +1,67 @@
+"""What the broker asks of the worker process, and what comes back step by step. Plain values: they cross a pipe."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from penstock.storage.txn_index import AbortedTxn
+
+
+class SegmentToClean(NamedTuple):
+    base_offset: int
+    end_offset: int  # exclusive: where the next segment begins
+    size_bytes: int
+
+
+class LastBatch(NamedTuple):
+    """What the log must not forget of a producer: its last data batch, or without one the epoch of its last marker."""
+
+    last_offset: int  # -1: it has only markers
+    epoch: int
+
+
+class CleaningJob(NamedTuple):
+    path: str
+    segments: list[SegmentToClean]  # in order, all finished, from the log's start to the first uncleanable offset
+    first_dirty_offset: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes_max: int
+    index_bytes_max: int
+    index_interval_bytes: int
+    map_bytes_max: int
+    read_bytes: int
+    producers: dict[int, LastBatch]
+    aborted: list[AbortedTxn]
+
+
+class Progress(NamedTuple):
+    """So many bytes were read and written since the last one. The cleaning goes on when it is asked to."""
+
+    size_bytes: int
+
+
+class CleanedSegment(NamedTuple):
+    """Its ``.cleaned`` files are complete and durable; it may take the place of those with the base offsets
+    ``replaces``, the first of which is its own."""
+
+    replaces: list[int]
+    end_offset: int
+    size_bytes: int
+    first_timestamp: int | None
+    max_timestamp: int
+    max_timestamp_offset: int
+    has_txn_index: bool
+
+
+class Cleaned(NamedTuple):
+    """The last step: everything below ``first_dirty_offset`` has been cleaned."""
+
+    first_dirty_offset: int
+    bytes_read: int
+    bytes_written: int
+    records_read: int
+    records_kept: int
+
+
+Step = Progress | CleanedSegment | Cleaned

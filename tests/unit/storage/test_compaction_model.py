@@ -1,0 +1,216 @@
+"""A compacted log against a plain dict: appends, tombstones, time, cleanings, truncations, restarts, power cuts.
+
+The dict is what a consumer knows that has read everything. Beyond it: a record that was kept is one that was appended,
+at its own offset; the latest record of a key never goes, unless it is a tombstone past its time; and a key that is
+deleted never comes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import logging
+import random
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from penstock.storage.log import PartitionLog
+from simulation.harness.clock import ManualClock
+from support.batches import Rec, build
+from unit.storage.compaction_rig import COMPACTED, Kept, batches_of, compactor_of, kept, table
+from unit.storage.storage_rig import Rig
+
+T = TypeVar("T")
+CODEC = st.sampled_from(["none", "none", "gzip", "lz4", "zstd", "snappy"])
+PAIR = st.tuples(st.integers(0, 5), st.booleans())
+PRODUCER_ID = 9
+
+
+class CompactionModel(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        logging.disable(logging.WARNING)
+        self.loop = asyncio.new_event_loop()
+        self.appended: list[Kept] = []  # not truncated, in order
+        self.may_be_gone: set[int] = set()  # offsets of tombstones whose time is over
+        self.flushed_end_offset = 0
+        self.number = 0
+        self.sequence = 0
+        self.rig: Rig
+        self.log: PartitionLog
+
+    def teardown(self) -> None:
+        self.run(self.rig.tasks.cancel_all())
+        self.loop.close()
+        logging.disable(logging.NOTSET)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+    @initialize(dedupe_buffer_bytes=st.sampled_from([1, 700, 1 << 20]), dirty_ratio=st.sampled_from([0.0, 0.5]))
+    def open(self, dedupe_buffer_bytes: int, dirty_ratio: float) -> None:
+        async def start() -> None:
+            config = msgspec.structs.replace(COMPACTED, min_cleanable_dirty_ratio=dirty_ratio)
+            self.rig = Rig(config=config)
+            compaction = msgspec.structs.replace(
+                self.rig.storage.compaction, dedupe_buffer_bytes=dedupe_buffer_bytes, backoff_ms=1 << 40
+            )
+            self.rig.storage = dataclasses.replace(self.rig.storage, compaction=compaction)
+            self.log = await self.rig.open()
+
+        self.run(start())
+
+    @rule(pairs=st.lists(PAIR, min_size=1, max_size=4), codec=CODEC, flush=st.booleans(), idempotent=st.booleans())
+    def append(self, pairs: list[tuple[int, bool]], codec: str, flush: bool, idempotent: bool) -> None:
+        self.number += 1
+        now_ms = self.rig.clock.now_ms()
+        first = self.log.log_end_offset
+        rows = []
+        for delta, (key, has_value) in enumerate(pairs):
+            value = b"%d.%d" % (self.number, delta) * 4 if has_value else None
+            rows.append(Rec(value, b"k%d" % key, timestamp_delta_ms=delta))
+            self.appended.append(Kept(first + delta, b"k%d" % key, value, now_ms + delta))
+        producer = {"producer_id": PRODUCER_ID, "producer_epoch": 0, "base_sequence": self.sequence}
+        batch = build(rows, timestamp_ms=now_ms, codec=codec, **(producer if idempotent else {}))
+        if idempotent:
+            self.sequence += len(pairs)
+        appended = self.run(self.rig.append(self.log, batch, flush=flush))
+        assert appended.base_offset == first
+        if flush:
+            self.flushed_end_offset = self.log.flushed_end_offset
+
+    @rule()
+    def roll(self) -> None:
+        self.run(self.log.roll())
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.run(self.rig.checkpoint())
+        self.flushed_end_offset = self.log.flushed_end_offset
+
+    @rule(seconds=st.sampled_from([1, 6, 11]))
+    def time_passes(self, seconds: int) -> None:
+        async def pass_by() -> None:
+            self.rig.clock.advance(seconds)
+            for _ in range(5):
+                await asyncio.sleep(0)
+
+        self.run(pass_by())
+
+    @rule(rolls=st.booleans(), settles=st.sampled_from([True, True, False]), dies_after=st.none() | st.integers(0, 3))
+    def clean(self, rolls: bool, settles: bool, dies_after: int | None) -> None:
+        async def work() -> None:
+            if rolls:
+                await self.log.roll()
+            if settles:
+                await self.log.flush()
+                await self.rig.checkpoint()
+            self.rig.processes.steps_until_death = dies_after
+            await compactor_of(self.rig).clean_dirtiest()
+            self.rig.processes.steps_until_death = None
+
+        before = self.log.log_end_offset
+        self.run(work())
+        assert self.log.log_end_offset == before
+        self.flushed_end_offset = self.log.flushed_end_offset
+        compactor_of(self.rig)._losses.clear()
+
+    @rule(where=st.floats(0, 1))
+    def truncate(self, where: float) -> None:
+        # Never below what may have been compacted, which was committed.
+        first = self.log.segments.base_offsets[-1] if len(self.log.segments) else 0
+        self.run(self.log.truncate_to(first + round((self.log.log_end_offset - first) * where)))
+        end_offset = self.log.log_end_offset
+        self.appended = [each for each in self.appended if each.offset < end_offset]
+        self.flushed_end_offset = min(self.flushed_end_offset, end_offset)
+        self._sequence_found_again()
+
+    @rule()
+    def restart_cleanly(self) -> None:
+        async def restart() -> None:
+            await self.rig.close()
+            self.log = await self.rig.open()
+
+        self.run(restart())
+        self.flushed_end_offset = self.log.log_end_offset
+
+    @rule()
+    def kill(self) -> None:
+        async def restart() -> None:
+            await self.rig.die()
+            await self._open_anew()
+
+        self.run(restart())
+        self._found_again()
+
+    @rule(seed=st.integers(0, 1 << 30))
+    def cut_power(self, seed: int) -> None:
+        async def restart() -> None:
+            await self.rig.tasks.cancel_all()
+            self.rig.disk.power_cut(random.Random(seed))
+            await self._open_anew()
+
+        self.run(restart())
+        self._found_again()
+
+    async def _open_anew(self) -> None:
+        """With a clock of its own: the dead process's timers must not go off in this one."""
+        clock = ManualClock(self.rig.clock.now_ms())
+        self.rig = Rig(self.rig.disk, config=self.rig.config, storage=self.rig.storage, clock=clock)
+        self.log = await self.rig.open()
+
+    def _found_again(self) -> None:
+        end_offset = self.log.log_end_offset
+        assert end_offset >= self.flushed_end_offset
+        self.appended = [each for each in self.appended if each.offset < end_offset]
+        self.flushed_end_offset = end_offset
+        self._sequence_found_again()
+
+    def _sequence_found_again(self) -> None:
+        state = self.log.producers.get(PRODUCER_ID)
+        self.sequence = 0 if state is None else state.last_sequence + 1
+
+    @invariant()
+    def the_log_tells_what_the_dict_does(self) -> None:
+        if not hasattr(self, "log"):
+            return
+        found = self.run(kept(self.log))
+        offsets = [each.offset for each in found]
+        assert offsets == sorted(set(offsets))
+        by_offset = {each.offset: each for each in self.appended}
+        for each in found:
+            assert by_offset[each.offset] == each, "a record was changed"
+        start = self.log.log_start_offset
+        visible = [each for each in self.appended if each.offset >= start]
+        assert table(found) == table(visible)
+        latest = {each.key: each for each in visible}
+        for each in latest.values():
+            if each.value is not None:
+                assert each.offset in offsets
+        self._check_tombstones(latest, offsets)
+        assert self.log.size_bytes == sum(segment.size_bytes for segment in self.log.segments)
+        self._check_batches()
+
+    def _check_tombstones(self, latest: dict[bytes | None, Kept], offsets: list[int]) -> None:
+        """One that was never older than the retention is there."""
+        for each in latest.values():
+            if each.value is None and self.rig.clock.now_ms() - each.timestamp < 10_000:
+                assert each.offset in offsets, "a tombstone went before its time"
+
+    def _check_batches(self) -> None:
+        batches = self.run(batches_of(self.log))
+        ends = [batch.last_offset for batch in batches]
+        assert all(batch.base_offset > end for batch, end in zip(batches[1:], ends, strict=False))
+        if batches:
+            assert ends[-1] < self.log.log_end_offset
+
+
+TestCompactionModel = CompactionModel.TestCase
+TestCompactionModel.settings = settings(
+    max_examples=80, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
