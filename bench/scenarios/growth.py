@@ -74,8 +74,7 @@ def _many_partitions(bench: Bench) -> Samples:
                 time.sleep(bench.plan.idle_s)
             return {"start_s": started, "idle_cpu_percent": used["cpu_s"] / used["seconds"] * 100}
 
-    runs = 1 if bench.plan.quick else 3
-    return bench.some_runs(bench.alone("penstock", "kafka"), runs, one_run)
+    return bench.some_runs(bench.alone("penstock", "kafka"), bench.plan.repetitions, one_run)
 
 
 SCENARIOS = (
