@@ -71,6 +71,7 @@ async def _serve(settings: BrokerSettings) -> int:
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
         print(f"penstock: {_in_words(error)}", file=sys.stderr)
         return 1
+    process.started()
     _say_ready(app, settings)
     await stop.wait()
     lifecycle.info("stopping")
