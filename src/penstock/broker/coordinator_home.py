@@ -1,0 +1,116 @@
+"""Where coordinators keep their records: the partitions of an internal topic that this broker leads.
+
+Appends go the way of everybody's (leadership, one write, group commit) and are committed when the high watermark has
+passed them. Reading back goes from the log's start to its end in pieces, through workers where the disk is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+
+from penstock.broker.replicas import Replica, Replicas
+from penstock.broker.visible import visible
+from penstock.coordination.home import Ended, KeyValue, Producer, Stored
+from penstock.model import BrokerError, ErrorCode, NotLeader, TopicPartition
+from penstock.ports import Buffer, Clock
+from penstock.protocol.records.builder import build_batch
+from penstock.protocol.records.control import read_end_txn_marker
+from penstock.protocol.records.header import (
+    CONTROL_BIT,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    read_header,
+)
+from penstock.protocol.records.reader import read_records
+from penstock.protocol.records.record import Record
+
+READ_BYTES = 1_048_576
+"""Read at once while loading."""
+
+
+class InternalTopic:
+    """``coordination.home.CoordinatorHome`` on the replicas of one topic."""
+
+    def __init__(self, topic: str, replicas: Replicas, clock: Clock) -> None:
+        self._topic = topic
+        self._replicas = replicas
+        self._clock = clock
+
+    def has_room(self, partition: int) -> bool:
+        log = self._replica(partition).partition.log
+        now_ms = self._clock.now_ms()
+        return log.can_append(log.config.max_message_bytes, now_ms, now_ms)
+
+    async def make_room(self, partition: int) -> None:
+        log = self._replica(partition).partition.log
+        now_ms = self._clock.now_ms()
+        await log.make_room(log.config.max_message_bytes, now_ms, now_ms)
+
+    def append(self, partition: int, records: Sequence[KeyValue], producer: Producer | None) -> int:
+        leader = self._replica(partition).partition
+        now_ms = self._clock.now_ms()
+        rows = [Record(number, now_ms, key, value) for number, (key, value) in enumerate(records)]
+        if producer is None:
+            batch = build_batch(rows)
+        else:
+            batch = build_batch(
+                rows,
+                attributes=TRANSACTIONAL_BIT,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                base_sequence=0,
+            )
+        if len(batch) > leader.log.config.max_message_bytes:
+            raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes of records for {leader.tp}")
+        view = memoryview(batch)
+        appended = leader.append(view, read_header(view), now_ms, is_urgent=True, is_coordinator=True)
+        return appended.last_offset + 1
+
+    async def committed(self, partition: int, end_offset: int) -> None:
+        await visible(self._replica(partition), end_offset)
+
+    async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
+        log = self._replica(partition).partition.log
+        offset, end_offset = log.log_start_offset, log.log_end_offset
+        while offset < end_offset:
+            read = await log.read_cold(
+                offset, up_to_end_offset=end_offset, size_bytes_max=READ_BYTES, at_least_one_batch=True
+            )
+            if not read.data:
+                return  # nothing but a gap that compaction left
+            for header, batch in _batches(read.data):
+                if header.base_offset + header.last_offset_delta < offset:
+                    continue
+                found = _stored(header, batch)
+                if found is not None:
+                    yield found
+            offset = read.next_offset
+
+    def _replica(self, partition: int) -> Replica:
+        replica = self._replicas.get(TopicPartition(self._topic, partition))
+        if replica is None or not replica.partition.is_leader:
+            raise NotLeader(message=f"this broker does not lead {self._topic}-{partition}")
+        return replica
+
+
+def _batches(data: Buffer) -> list[tuple[BatchHeader, memoryview]]:
+    view = memoryview(data)
+    found = []
+    at = 0
+    while at + HEADER_BYTES <= len(view):
+        header = read_header(view, at)
+        size = LOG_OVERHEAD_BYTES + header.batch_length
+        found.append((header, view[at : at + size]))
+        at += size
+    return found
+
+
+def _stored(header: BatchHeader, batch: memoryview) -> Stored | Ended | None:
+    producer = Producer(header.producer_id, header.producer_epoch)
+    if header.attributes & CONTROL_BIT:
+        marker = read_end_txn_marker(batch)
+        return None if marker is None else Ended(producer, is_commit=not marker.is_abort)
+    records = [(record.key, record.value) for record in read_records(batch)]
+    return Stored(records, producer if header.attributes & TRANSACTIONAL_BIT else None)

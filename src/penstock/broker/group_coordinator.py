@@ -1,0 +1,170 @@
+"""The groups that this broker coordinates: one machine for each partition of ``__consumer_offsets`` that it leads.
+
+Follows the leadership of those partitions (``replicas``) and the metadata: a deleted topic takes its offsets along, a
+new or larger one concerns its subscribers.
+
+What a crash does: offsets and groups come back from the log; whoever was waiting in a rebalance joins again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+from penstock.broker.coordinator_home import InternalTopic
+from penstock.broker.coordinator_topic import CoordinatorTopic
+from penstock.broker.replicas import Replicas
+from penstock.cluster.controller import Controller
+from penstock.cluster.delta import Delta
+from penstock.cluster.image import MetadataImage
+from penstock.config.groups import GroupSettings
+from penstock.coordination.groups.consumer import ImageTopics
+from penstock.coordination.groups.machine import GroupMachine
+from penstock.coordination.groups.stored_types import GROUP_CODEC
+from penstock.coordination.home import Ended
+from penstock.coordination.runtime import CoordinatorRuntime, Decision
+from penstock.ports import Clock, Random, Tasks
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+STOP_WAIT_S = 2.0
+STOP_STEP_S = 0.002
+"""A stop waits this long at most for what is being written, and looks this often."""
+
+A = TypeVar("A")
+
+
+class GroupCoordinator:
+    def __init__(
+        self,
+        *,
+        image: MetadataImage,
+        controller: Controller,
+        replicas: Replicas,
+        clock: Clock,
+        random: Random,
+        tasks: Tasks,
+        settings: Callable[[], GroupSettings],
+    ) -> None:
+        self._image = image
+        self._clock = clock
+        self._random = random
+        self._broker_settings = settings
+        self._settings = settings()
+        self._settings_of: tuple[GroupSettings, int] | None = None
+        self._topics = ImageTopics(image)
+        self._under_way = self._parked = 0
+        self.topic = CoordinatorTopic(
+            OFFSETS_TOPIC,
+            image=image,
+            controller=controller,
+            clock=clock,
+            partitions=lambda: settings().topic_partitions,
+            replication_factor=lambda: settings().topic_replication_factor,
+            configs=lambda: {
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(settings().topic_segment_bytes),
+            },
+        )
+        self.runtime: CoordinatorRuntime[GroupMachine] = CoordinatorRuntime(
+            OFFSETS_TOPIC,
+            home=InternalTopic(OFFSETS_TOPIC, replicas, clock),
+            codec=GROUP_CODEC,
+            make_machine=self._make_machine,
+            partition_count=lambda: self.topic.partition_count,
+            clock=clock,
+            tasks=tasks,
+        )
+        replicas.tell_leadership(OFFSETS_TOPIC, self.runtime)
+
+    def settings(self) -> GroupSettings:
+        """What holds now, the groups' own times included."""
+        of_broker, revision = self._broker_settings(), self._image.revision
+        if self._settings_of is None or self._settings_of[0] is not of_broker or self._settings_of[1] != revision:
+            image = self._image
+            self._settings = of_broker.with_times(
+                {name: image.configs("group", name) for name in image.configured("group")}
+            )
+            self._settings_of = of_broker, revision
+        return self._settings
+
+    # --- what handlers call
+
+    async def write(self, group_id: str, decide: Callable[[GroupMachine], Decision[A]]) -> A:
+        """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for the group now."""
+        self._under_way += 1
+        try:
+            return await self.runtime.write(group_id, decide)
+        finally:
+            self._under_way -= 1
+
+    async def settled(self, group_id: str, look: Callable[[GroupMachine], A]) -> A:
+        """What ``look`` finds, once it is committed."""
+        return await self.write(group_id, lambda machine: Decision(look(machine)))
+
+    def read(self, group_id: str, look: Callable[[GroupMachine], A]) -> A:
+        return self.runtime.read(group_id, look)
+
+    async def parked(self, group_id: str, decide: Callable[[GroupMachine, Callable[[A], None]], Decision[None]]) -> A:
+        """For requests that are answered later: ``decide`` is given what to call with the answer. Raises as
+        ``write`` does, if that comes first."""
+        answer: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+
+        def reply(response: A) -> None:
+            if not answer.done():
+                answer.set_result(response)
+
+        self._parked += 1
+        try:
+            await self.write(group_id, lambda machine: decide(machine, reply))
+            return await answer
+        finally:
+            self._parked -= 1
+
+    def transaction_ended(self, partition: int, ended: Ended) -> None:
+        """A marker was appended to a partition of the offsets' topic."""
+        self.runtime.ended(partition, ended)
+
+    # --- following the metadata
+
+    def image_changed(self, delta: Delta) -> None:
+        deleted = [name for name, _ in delta.topics_deleted]
+        changed = sorted({change.topic for change in delta.partitions if _is_of_interest(change.before, change.after)})
+        if deleted or changed:
+            for machine in self.runtime.machines():
+                if deleted:
+                    machine.forget_topics(deleted)
+                machine.topics_changed(changed)
+
+    # --- the end
+
+    @property
+    def is_answering(self) -> bool:
+        """Somebody's answer is about to leave."""
+        return self._under_way > 0 or self._parked > 0
+
+    async def stop(self) -> None:
+        """What is being written is answered; who waits for others is told to look for another coordinator."""
+        deadline = self._clock.monotonic() + STOP_WAIT_S
+        while self._under_way and self._clock.monotonic() < deadline:
+            await self._clock.sleep(STOP_STEP_S)
+        for partition in range(self.topic.partition_count or 0):
+            self.runtime.resign(partition)
+
+    # --- inside
+
+    def _make_machine(self, partition: int) -> GroupMachine:
+        return GroupMachine(
+            settings=self.settings,
+            clock=self._clock,
+            random=self._random,
+            write_soon=lambda what, decide: self.runtime.write_soon(partition, what, decide),
+            topics=lambda: self._topics,
+        )
+
+
+def _is_of_interest(before: object | None, after: object | None) -> bool:
+    """A partition that appeared or went; who leads it does not matter to groups."""
+    return (before is None) != (after is None)

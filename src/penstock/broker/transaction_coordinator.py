@@ -1,0 +1,144 @@
+"""The transactions that this broker coordinates: a machine for each partition of ``__transaction_state`` that it leads.
+
+What a crash does: everything that was answered comes back from the log; what was decided and not ended goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from penstock.broker.coordinator_home import InternalTopic
+from penstock.broker.coordinator_topic import CoordinatorTopic
+from penstock.broker.replicas import Replicas
+from penstock.cluster.controller import Controller
+from penstock.cluster.image import MetadataImage
+from penstock.config.transactions import TransactionSettings
+from penstock.coordination.runtime import CoordinatorRuntime, Decision
+from penstock.coordination.transactions.machine import TransactionMachine
+from penstock.coordination.transactions.markers import MarkerSender
+from penstock.coordination.transactions.records import transaction_codec
+from penstock.coordination.transactions.verifier import LocalTxnVerifier
+from penstock.model import BrokerError, TopicPartition
+from penstock.ports import Clock, Tasks
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+FEATURE = "transaction.version"
+
+STOP_WAIT_S = 2.0
+STOP_STEP_S = 0.002
+"""A stop waits this long at most for what is being written, and looks this often."""
+
+A = TypeVar("A")
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        *,
+        image: MetadataImage,
+        controller: Controller,
+        replicas: Replicas,
+        clock: Clock,
+        tasks: Tasks,
+        settings: Callable[[], TransactionSettings],
+        markers: MarkerSender,
+    ) -> None:
+        self.settings = settings
+        self._image = image
+        self._replicas = replicas
+        self._producer_ids = controller.producer_ids
+        self._clock = clock
+        self._tasks = tasks
+        self._markers = markers
+        self._under_way = 0
+        self._is_taking_ids = False
+        self.topic = CoordinatorTopic(
+            TRANSACTIONS_TOPIC,
+            image=image,
+            controller=controller,
+            clock=clock,
+            partitions=lambda: settings().topic_partitions,
+            replication_factor=lambda: settings().topic_replication_factor,
+            configs=lambda: {
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(settings().topic_min_in_sync),
+                "segment.bytes": str(settings().topic_segment_bytes),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+        self.runtime: CoordinatorRuntime[TransactionMachine] = CoordinatorRuntime(
+            TRANSACTIONS_TOPIC,
+            home=InternalTopic(TRANSACTIONS_TOPIC, replicas, clock),
+            codec=transaction_codec(self.transaction_version),
+            make_machine=self._make_machine,
+            partition_count=lambda: self.topic.partition_count,
+            clock=clock,
+            tasks=tasks,
+        )
+        self.verifier = LocalTxnVerifier(self.runtime)
+        replicas.tell_leadership(TRANSACTIONS_TOPIC, self.runtime)
+
+    def transaction_version(self) -> int:
+        """The finalized level of the feature."""
+        return self._image.features.get(FEATURE, 0)
+
+    # --- what handlers call
+
+    async def write(self, transactional_id: str, decide: Callable[[TransactionMachine], Decision[A]]) -> A:
+        """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for the id now."""
+        self._under_way += 1
+        try:
+            return await self.runtime.write(transactional_id, decide)
+        finally:
+            self._under_way -= 1
+
+    def read(self, transactional_id: str, look: Callable[[TransactionMachine], A]) -> A:
+        return self.runtime.read(transactional_id, look)
+
+    def take_nowait(self) -> int | None:
+        """A producer id for the machines. When there is none, there soon will be: clients try again."""
+        producer_id = self._producer_ids.take_nowait()
+        if producer_id is None and not self._is_taking_ids:
+            self._is_taking_ids = True
+            self._tasks.spawn("take producer ids", self._take_ids())
+        return producer_id
+
+    # --- the end
+
+    async def stop(self) -> None:
+        """What is being written is answered; then nothing is coordinated any more."""
+        deadline = self._clock.monotonic() + STOP_WAIT_S
+        while self._under_way and self._clock.monotonic() < deadline:
+            await self._clock.sleep(STOP_STEP_S)
+        for partition in range(self.topic.partition_count or 0):
+            self.runtime.resign(partition)
+
+    # --- inside
+
+    def _make_machine(self, partition: int) -> TransactionMachine:
+        tp = TopicPartition(TRANSACTIONS_TOPIC, partition)
+
+        def leader_epoch() -> int:
+            replica = self._replicas.get(tp)
+            return -1 if replica is None else replica.partition.leader_epoch
+
+        return TransactionMachine(
+            settings=self.settings,
+            clock=self._clock,
+            write_soon=lambda what, decide: self.runtime.write_soon(partition, what, decide),
+            producer_ids=self,
+            markers=self._markers,
+            coordinator_epoch=leader_epoch,
+            transaction_version=self.transaction_version,
+            exists=lambda each: self._image.partition(each.topic, each.partition) is not None,
+        )
+
+    async def _take_ids(self) -> None:
+        try:
+            await self._producer_ids.have_some()
+        except BrokerError:
+            pass  # whoever needs one asks again
+        finally:
+            self._is_taking_ids = False

@@ -1,0 +1,1 @@
+"""Groups and transactions: state machines whose memory is an internal topic (``runtime``)."""

@@ -1,0 +1,175 @@
+"""Classic groups become consumer groups and back, while they are in use (KIP-848, ``group.consumer.migration.policy``).
+
+Up      the first member that speaks the new protocol joins: everybody else stays in, as a classic member of a consumer
+        group, holding what it held. Its generation is its epoch.
+Down    the last member that speaks the new protocol leaves, or a static one comes back as a classic member: the rest
+        is a classic group again, in the generation of the group's epoch, and rebalances.
+
+Both are one batch of records: the tombstones of the one and the whole of the other. A crash finds either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from penstock.coordination.groups.classic.group import ClassicGroup
+from penstock.coordination.groups.classic.member import Member as ClassicMember
+from penstock.coordination.groups.classic.protocols import CONSUMER, Support, elected
+from penstock.coordination.groups.consumer import embedded, records
+from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
+from penstock.coordination.groups.consumer.member import ClassicMetadata, Member, with_epochs
+from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
+from penstock.coordination.groups.settings import GroupSettings
+from penstock.coordination.records import CoordinatorRecord
+from penstock.model import BrokerError, ErrorCode, TopicId
+from penstock.protocol.errors import MalformedMessage
+from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
+from penstock.protocol.schema.consumer_group_records import ConsumerGroupMemberMetadataValue
+
+_UP = ("bidirectional", "upgrade")
+_DOWN = ("bidirectional", "downgrade")
+
+ClassicProtocol = ConsumerGroupMemberMetadataValue.ClassicProtocol
+
+
+# --- up
+
+
+def check_upgrade(classic: ClassicGroup, settings: GroupSettings) -> None:
+    if settings.consumer_migration_policy.lower() not in _UP:
+        raise _no_upgrade(classic, "online upgrade is disabled")
+    if not classic.is_of_consumers:
+        raise _no_upgrade(classic, "the group does not use the consumer embedded protocol")
+    if len(classic.members) > settings.consumer_members_max:
+        raise _no_upgrade(classic, "the group size exceeds the consumer group maximum size")
+
+
+def upgrade(draft: Draft, classic: ClassicGroup, topics: TopicsView) -> None:
+    """Into the draft of an empty group."""
+    draft.records.extend(classic.tombstones())
+    group_id, epoch = classic.group_id, classic.generation
+    members = _upgraded_members(classic, topics)
+    draft.write(*(records.member_metadata(group_id, member) for member in members))
+    draft.write(records.group_epoch(group_id, epoch, metadata_hash(draft.group.topic_names(), topics)))
+    for member in members:
+        target = {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.items()}
+        draft.write(records.target_assignment(group_id, member.member_id, target))
+    draft.write(records.target_epoch(group_id, epoch, timestamp_ms=0))
+    draft.write(*(records.current_assignment(group_id, member) for member in members))
+
+
+def _upgraded_members(classic: ClassicGroup, topics: TopicsView) -> list[Member]:
+    protocol_name = classic.protocol_name or classic.elected_protocol()
+    taken: set[tuple[TopicId, int]] = set()
+    try:
+        return [_upgraded(member, protocol_name, classic, topics, taken) for member in classic.members.values()]
+    except MalformedMessage:
+        raise _no_upgrade(classic, "the embedded consumer protocol is malformed") from None
+
+
+def _upgraded(
+    member: ClassicMember,
+    protocol_name: str,
+    classic: ClassicGroup,
+    topics: TopicsView,
+    taken: set[tuple[TopicId, int]],
+) -> Member:
+    subscription = embedded.read_subscription(member.metadata(protocol_name))
+    held, user_data = embedded.read_assignment(member.assignment, topics)
+    if user_data:
+        raise BrokerError(
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            f"Cannot upgrade classic group {classic.group_id} to consumer group because an unsupported custom "
+            "assignor is in use. Please refer to the documentation or switch to a default assignor before "
+            "re-attempting the upgrade.",
+        )
+    # A client's assignor may have given a partition to two; here it has one holder.
+    own = {topic_id: {each for each in held[topic_id] if (topic_id, each) not in taken} for topic_id in held}
+    taken.update((topic_id, each) for topic_id, partitions in own.items() for each in partitions)
+    return Member(
+        member.member_id,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id or None,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topic_names=frozenset(subscription.topics),
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        classic=ClassicMetadata(
+            session_timeout_ms=member.session_timeout_ms,
+            supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols],
+        ),
+        epoch=classic.generation,
+        previous_epoch=classic.generation,
+        assigned=with_epochs([(topic_id, own[topic_id]) for topic_id in own if own[topic_id]], classic.generation),
+    )
+
+
+def _no_upgrade(classic: ClassicGroup, why: str) -> BrokerError:
+    return BrokerError(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"Cannot upgrade classic group {classic.group_id} to consumer group because {why}.",
+    )
+
+
+# --- down
+
+
+def can_downgrade(group: ConsumerGroup, leaving: Collection[str], settings: GroupSettings, *, joining: int = 0) -> bool:
+    """Whether everybody but those who leave speaks the classic protocol. ``joining``: how many take their place."""
+    staying = [member for member_id, member in group.members.items() if member_id not in leaving]
+    size = len(staying) + joining
+    return (
+        size > 0
+        and all(member.is_classic for member in staying)
+        and settings.consumer_migration_policy.lower() in _DOWN
+        and size <= settings.members_max
+    )
+
+
+def downgrade(
+    group: ConsumerGroup, leaving: Collection[str], topics: TopicsView, now_ms: int
+) -> list[CoordinatorRecord]:
+    """Everybody who stays speaks the classic protocol."""
+    members = [_downgraded(group, member, topics) for each, member in group.members.items() if each not in leaving]
+    support = Support()
+    for member in members:
+        support.add(member)
+    protocol_name = elected(members, support.by_all(len(members)))
+    value = GroupMetadataValue(
+        protocol_type=CONSUMER,
+        generation=group.epoch,
+        protocol=protocol_name,
+        leader=members[0].member_id,
+        current_state_timestamp=now_ms,
+        members=[_stored(member, protocol_name, group, topics) for member in members],
+    )
+    return [*group.tombstones(), CoordinatorRecord(GroupMetadataKey(group=group.group_id), value)]
+
+
+def _downgraded(group: ConsumerGroup, member: Member, topics: TopicsView) -> ClassicMember:
+    classic = member.classic or ClassicMetadata()
+    return ClassicMember(
+        member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=classic.session_timeout_ms,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in classic.supported_protocols),
+    )
+
+
+def _stored(
+    member: ClassicMember, protocol_name: str, group: ConsumerGroup, topics: TopicsView
+) -> GroupMetadataValue.MemberMetadata:
+    metadata = member.metadata(protocol_name)
+    return GroupMetadataValue.MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=metadata,
+        assignment=embedded.written_assignment(group.target_of(member.member_id), topics, like=metadata),
+    )

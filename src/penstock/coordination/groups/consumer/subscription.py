@@ -1,0 +1,77 @@
+"""What a group is subscribed to: when its epoch has to move, and when regular expressions are looked up again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+from penstock.coordination.groups.consumer import records
+from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
+from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex
+from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
+from penstock.model import BrokerError, ErrorCode
+
+REGEX_REFRESH_MS_MIN = 10_000
+"""A fleet that restarts with a new expression, or a tool that makes topics one by one, must not have every topic
+matched again and again."""
+
+
+def bump_epoch(draft: Draft, topics: TopicsView, *, is_forced: bool) -> None:
+    """The next epoch, if ``is_forced`` or if the topics are not what they were at the last one."""
+    group = draft.group
+    found = metadata_hash(group.topic_names(), topics)
+    if is_forced or found != group.metadata_hash:
+        draft.write(records.group_epoch(group.group_id, group.epoch + 1, found))
+    if group.has_partition_metadata:
+        draft.write(records.no_partition_metadata(group.group_id))
+
+
+def drop_unused_regexes(draft: Draft, candidates: Iterable[str]) -> None:
+    group_id = draft.group.group_id
+    gone = sorted({regex for regex in candidates if regex and regex not in draft.group.regex_counts})
+    draft.write(*(records.no_regex(group_id, regex) for regex in gone))
+
+
+def check_regex(text: str) -> None:
+    try:
+        _compiled(text)
+    except InvalidRegex as invalid:
+        raise BrokerError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"SubscribedTopicRegex `{text}` is not a valid regular expression: {invalid}.",
+        ) from None
+
+
+def regexes_are_due(group: ConsumerGroup, *, new_topics_version: int, interval_ms: int, now_ms: int) -> bool:
+    """``new_topics_version``: of the metadata when a topic was last created."""
+    if not group.regex_counts:
+        return False
+    if not group.regexes:
+        return True
+    last_ms = max(resolved.timestamp_ms for resolved in group.regexes.values())
+    if last_ms <= now_ms <= last_ms + REGEX_REFRESH_MS_MIN:
+        return False
+    return (
+        group.regex_counts.keys() != group.regexes.keys()
+        or min(resolved.version for resolved in group.regexes.values()) < new_topics_version
+        or not last_ms <= now_ms <= last_ms + interval_ms
+    )
+
+
+def resolve_regexes(draft: Draft, topics: TopicsView, now_ms: int) -> None:
+    group_id = draft.group.group_id
+    known, version = draft.group.regexes, topics.version
+    has_changed = False
+    for regex in sorted(draft.group.regex_counts):
+        try:
+            names = frozenset(filter(_compiled(regex).matches, topics.names()))
+        except InvalidRegex:  # a broker that takes more than we do let it in: it matches nothing here
+            names = frozenset()
+        has_changed |= names != (known[regex].topics if regex in known else frozenset())
+        draft.write(records.resolved_regex(group_id, regex, names, version=version, timestamp_ms=now_ms))
+    bump_epoch(draft, topics, is_forced=has_changed)
+
+
+@lru_cache(maxsize=256)
+def _compiled(text: str) -> Regex:
+    return Regex(text)

@@ -1,0 +1,396 @@
+"""How far groups have come: committed offsets, those of open transactions, and when they are forgotten.
+
+    OffsetCommit      -> a record per partition -> ``replay`` -> what OffsetFetch answers
+    TxnOffsetCommit   -> the same on behalf of a producer -> pending -> its marker (``replay_end``) -> counts, or not
+    OffsetDelete, expiry, a deleted topic or group -> tombstones
+
+Of a plain commit and a transaction's for the same partition the one that was *written* later counts, whenever the
+transaction ends: so compaction, which keeps the later record, can't change the outcome.
+
+Each offset remembers the id of its topic. A topic that was deleted and made anew under its name has none of the old
+one's offsets, also where a crash came between the deletion and the tombstones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from penstock.coordination.groups.group import CommittedPartition, Group
+from penstock.coordination.groups.offset_memory import NO_TIME, CommittedOffset, Offsets, OffsetsOfTopic
+from penstock.coordination.groups.settings import GroupSettings
+from penstock.coordination.home import Ended, Producer
+from penstock.coordination.records import CoordinatorRecord
+from penstock.coordination.runtime import Decision
+from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
+from penstock.ports import Clock
+from penstock.protocol.schema.classic_group_records import OffsetCommitKey, OffsetCommitValue
+from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from penstock.protocol.schema.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from penstock.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+NO_OFFSET = -1
+NO_EPOCH = -1
+NO_RETENTION = -1
+"""What OffsetCommit v2-v4 says when the broker's retention shall count."""
+GROUP_ID_NOT_FOUND_SINCE = 9
+"""OffsetCommit says so of a group that is not there; before, its generation was illegal."""
+
+CommitRow = OffsetCommitResponse.OffsetCommitResponsePartition
+TxnRow = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
+FetchedGroup = OffsetFetchResponse.OffsetFetchResponseGroup
+FetchedTopic = OffsetFetchResponse.OffsetFetchResponseTopics
+FetchedPartition = OffsetFetchResponse.OffsetFetchResponsePartitions
+
+
+class OffsetStore:
+    def __init__(
+        self,
+        groups: Mapping[str, Group],
+        *,
+        settings: Callable[[], GroupSettings],
+        clock: Clock,
+        make_simple_group: Callable[[str], object],
+        topic_id_of: Callable[[str], TopicId],
+    ) -> None:
+        """``make_simple_group`` puts an empty group into ``groups``: somebody commits who never joined.
+        ``topic_id_of``: zero for a topic that is not there."""
+        self._groups = groups
+        self._settings = settings
+        self._clock = clock
+        self._make_simple_group = make_simple_group
+        self._topic_id_of = topic_id_of
+        self._committed = Offsets()
+        self._pending: dict[int, Offsets] = {}
+        """By producer id."""
+        self._open: dict[str, dict[int, None]] = {}
+        """Producers with pending offsets, by group."""
+        self._position = 0
+
+    @property
+    def count(self) -> int:
+        return self._committed.count
+
+    def of_group(self, group_id: str) -> Mapping[str, OffsetsOfTopic]:
+        """What is committed, by topic and partition; not to be changed."""
+        return self._committed.of_group(group_id)
+
+    # --- committing
+
+    def commit(self, request: OffsetCommitRequest, version: int) -> Decision[OffsetCommitResponse]:
+        """The topics must exist, with their names filled in. Raises ``BrokerError`` when the group refuses."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.generation_id_or_member_epoch >= 0:
+                if version >= GROUP_ID_NOT_FOUND_SINCE:
+                    raise _not_found(request.group_id)
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+        else:
+            group.check_commit(
+                member_id=request.member_id,
+                group_instance_id=request.group_instance_id,
+                generation_or_epoch=request.generation_id_or_member_epoch,
+                is_transactional=False,
+                request_version=version,
+                partitions=_named(request.topics) if group.kind != "classic" else (),
+            )
+        now_ms = self._clock.now_ms()
+        retention_ms = request.retention_time_ms
+        new = _NewOffsets(
+            request.group_id,
+            now_ms=now_ms,
+            expires_ms=NO_TIME if retention_ms == NO_RETENTION else now_ms + retention_ms,
+            metadata_max=self._settings().metadata_characters_max,
+        )
+        topics = []
+        for topic in request.topics:
+            topic_id = topic.topic_id if topic.topic_id != ZERO_TOPIC_ID else self._topic_id_of(topic.name)
+            rows = [CommitRow(each.partition_index, new.add(topic.name, topic_id, each)) for each in topic.partitions]
+            topics.append(OffsetCommitResponse.OffsetCommitResponseTopic(topic.name, topic.topic_id, rows))
+        return Decision(OffsetCommitResponse(topics=topics), new.records)
+
+    def commit_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> Decision[TxnOffsetCommitResponse]:
+        """The transaction must have been checked, and the topics must exist. Raises ``BrokerError``."""
+        group = self._groups.get(request.group_id)
+        if group is not None:
+            self._check_transactional(group, request, version)
+        elif request.generation_id >= 0:
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
+        new = _NewOffsets(
+            request.group_id,
+            now_ms=self._clock.now_ms(),
+            expires_ms=NO_TIME,
+            metadata_max=self._settings().metadata_characters_max,
+        )
+        topics = []
+        for topic in request.topics:
+            topic_id = self._topic_id_of(topic.name)
+            rows = [TxnRow(each.partition_index, new.add(topic.name, topic_id, each)) for each in topic.partitions]
+            topics.append(TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(topic.name, rows))
+        return Decision(
+            TxnOffsetCommitResponse(topics=topics),
+            new.records,
+            producer=Producer(request.producer_id, request.producer_epoch),
+        )
+
+    def _check_transactional(self, group: Group, request: TxnOffsetCommitRequest, version: int) -> None:
+        partitions = [
+            CommittedPartition(topic.name, wanted.partition_index)
+            for topic in request.topics
+            for wanted in topic.partitions
+        ]
+        try:
+            group.check_commit(
+                member_id=request.member_id,
+                group_instance_id=request.group_instance_id,
+                generation_or_epoch=request.generation_id,
+                is_transactional=True,
+                request_version=version,
+                partitions=partitions,
+            )
+        except BrokerError as refused:
+            if refused.code is ErrorCode.STALE_MEMBER_EPOCH:  # unknown to this API
+                raise BrokerError(ErrorCode.ILLEGAL_GENERATION, refused.message) from refused
+            raise
+
+    # --- fetching
+
+    def fetch(self, wanted: FetchGroup, *, require_stable: bool) -> FetchedGroup:
+        """With ``topics`` None: all. A group that is not there has no offsets, which is no error. Raises
+        ``BrokerError`` when the group refuses."""
+        group = self._groups.get(wanted.group_id)
+        if group is not None:
+            try:
+                group.check_fetch(member_id=wanted.member_id, member_epoch=wanted.member_epoch)
+            except BrokerError as refused:
+                if refused.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                    raise
+                group = None
+        committed = self._committed.of_group(wanted.group_id) if group is not None else {}
+        is_unstable = require_stable and wanted.group_id in self._open
+        topics = []
+        if wanted.topics is None:
+            for name, offsets in sorted(committed.items()):
+                topic_id = self._topic_id_of(name)
+                held = {each: offsets[each] for each in sorted(offsets) if not _is_of_another(offsets[each], topic_id)}
+                if held:
+                    rows = self._rows(wanted.group_id, name, held, held, topic_id, is_unstable)
+                    topics.append(FetchedTopic(name=name, partitions=rows))
+        else:
+            for topic in wanted.topics:
+                asked_id = TopicId(topic.topic_id)
+                topic_id = asked_id if asked_id != ZERO_TOPIC_ID else self._topic_id_of(topic.name)
+                held = committed.get(topic.name, {})
+                rows = self._rows(wanted.group_id, topic.name, topic.partition_indexes, held, topic_id, is_unstable)
+                topics.append(FetchedTopic(name=topic.name, topic_id=topic.topic_id, partitions=rows))
+        return FetchedGroup(group_id=wanted.group_id, topics=topics)
+
+    def _rows(
+        self,
+        group_id: str,
+        topic: str,
+        partitions: Iterable[int],
+        held: OffsetsOfTopic,
+        topic_id: TopicId,
+        is_unstable: bool,
+    ) -> list[FetchedPartition]:
+        rows = []
+        for index in partitions:
+            committed = held.get(index)
+            if is_unstable and self.is_pending(group_id, topic, index):
+                row = FetchedPartition(index, NO_OFFSET, NO_EPOCH, "", ErrorCode.UNSTABLE_OFFSET_COMMIT)
+            elif committed is None or _is_of_another(committed, topic_id):
+                row = FetchedPartition(index, NO_OFFSET, NO_EPOCH, "")
+            else:
+                row = FetchedPartition(index, committed.offset, committed.leader_epoch, committed.metadata)
+            rows.append(row)
+        return rows
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        return any(
+            self._pending[producer_id].get(group_id, topic, partition) is not None
+            for producer_id in self._open.get(group_id, ())
+        )
+
+    # --- forgetting
+
+    def delete(self, request: OffsetDeleteRequest) -> Decision[OffsetDeleteResponse]:
+        """The topics must exist. Raises ``BrokerError`` when it is not for now, or there is no such group."""
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise _not_found(request.group_id)
+        group.check_delete_offsets()
+        records: list[CoordinatorRecord] = []
+        topics = []
+        for topic in request.topics:
+            is_used = group.is_subscribed_to(topic.name)
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_used else ErrorCode.NONE
+            rows = []
+            for partition in topic.partitions:
+                index = partition.partition_index
+                if not is_used and self._is_known(request.group_id, topic.name, index):
+                    records.append(tombstone(request.group_id, topic.name, index))
+                rows.append(OffsetDeleteResponse.OffsetDeleteResponsePartition(index, error))
+            topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(topic.name, rows))
+        return Decision(OffsetDeleteResponse(topics=topics), records)
+
+    def all_tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """What removes every offset of the group, pending ones included."""
+        gone: dict[tuple[str, int], None] = {}
+        for offsets in (self._committed, *(self._pending[each] for each in self._open.get(group_id, ()))):
+            for topic, partitions in offsets.of_group(group_id).items():
+                gone.update(((topic, partition), None) for partition in partitions)
+        return [tombstone(group_id, topic, partition) for topic, partition in gone]
+
+    def expired(self, group: Group) -> tuple[list[CoordinatorRecord], bool]:
+        """Tombstones of what is too old, and whether nothing is left then."""
+        topics = self._committed.of_group(group.group_id)
+        records: list[CoordinatorRecord] = []
+        is_all = group.group_id not in self._open
+        now_ms, retention_ms = self._clock.now_ms(), self._settings().retention_ms
+        for topic, partitions in topics.items():
+            if group.is_subscribed_to(topic):
+                is_all = False
+                continue
+            for partition, committed in partitions.items():
+                since_ms = group.offsets_expire_since_ms(committed.committed_ms)
+                if since_ms is None:
+                    return [], False
+                if committed.expires_ms != NO_TIME:
+                    is_too_old = now_ms >= committed.expires_ms
+                else:
+                    is_too_old = now_ms - since_ms >= retention_ms
+                if is_too_old and not self.is_pending(group.group_id, topic, partition):
+                    records.append(tombstone(group.group_id, topic, partition))
+                else:
+                    is_all = False
+        return records, is_all
+
+    def committed_for(self, topics: Iterable[str]) -> list[tuple[str, str, int, int]]:
+        """(group, topic, partition, position) of every offset for these topics, pending ones included."""
+        wanted = sorted(topics)
+        found = []
+        for offsets in (self._committed, *self._pending.values()):
+            for group_id, held in offsets.by_group.items():
+                for topic in wanted:
+                    found += [(group_id, topic, each, held[topic][each].position) for each in held.get(topic, ())]
+        return found
+
+    def tombstones_of(self, deleted: Sequence[tuple[str, str, int, int]]) -> list[CoordinatorRecord]:
+        """For what ``committed_for`` listed, unless something newer was committed meanwhile."""
+        gone: dict[tuple[str, str, int], None] = {}
+        for group_id, topic, partition, position in deleted:
+            newest = self._newest(group_id, topic, partition)
+            if newest is not None and newest <= position:
+                gone[group_id, topic, partition] = None
+        return [tombstone(*each) for each in gone]
+
+    def _is_known(self, group_id: str, topic: str, partition: int) -> bool:
+        return self._newest(group_id, topic, partition) is not None
+
+    def _newest(self, group_id: str, topic: str, partition: int) -> int | None:
+        positions = []
+        for offsets in (self._committed, *(self._pending[each] for each in self._open.get(group_id, ()))):
+            committed = offsets.get(group_id, topic, partition)
+            if committed is not None:
+                positions.append(committed.position)
+        return max(positions, default=None)
+
+    # --- replaying
+
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, producer: Producer | None) -> None:
+        group_id, topic, partition = key.group, key.topic, key.partition
+        if value is None:
+            self._committed.remove(group_id, topic, partition)
+            for producer_id in list(self._open.get(group_id, ())):
+                pending = self._pending[producer_id]
+                pending.remove(group_id, topic, partition)
+                if group_id not in pending.by_group:
+                    self._close(group_id, producer_id)
+            return
+        if group_id not in self._groups:
+            self._make_simple_group(group_id)
+        self._position += 1
+        committed = CommittedOffset.of(value, self._position)
+        if producer is None:
+            self._committed.put(group_id, topic, partition, committed)
+        else:
+            self._pending.setdefault(producer.producer_id, Offsets()).put(group_id, topic, partition, committed)
+            self._open.setdefault(group_id, {})[producer.producer_id] = None
+
+    def replay_end(self, ended: Ended) -> None:
+        producer_id = ended.producer.producer_id
+        pending = self._pending.pop(producer_id, None)
+        if pending is None:
+            return
+        for group_id in pending.by_group:
+            self._close(group_id, producer_id)
+        if not ended.is_commit:
+            return
+        for group_id, topic, partition, committed in pending:
+            before = self._committed.get(group_id, topic, partition)
+            if before is None or before.position < committed.position:
+                self._committed.put(group_id, topic, partition, committed)
+
+    def _close(self, group_id: str, producer_id: int) -> None:
+        """The producer has nothing pending in the group any more."""
+        producers = self._open[group_id]
+        del producers[producer_id]
+        if not producers:
+            del self._open[group_id]
+
+
+class _NewOffsets:
+    """The records of one request."""
+
+    def __init__(self, group_id: str, *, now_ms: int, expires_ms: int, metadata_max: int) -> None:
+        self.records: list[CoordinatorRecord] = []
+        self._group_id = group_id
+        self._now_ms = now_ms
+        self._expires_ms = expires_ms
+        self._metadata_max = metadata_max
+
+    def add(self, topic: str, topic_id: bytes, wanted: _Wanted) -> ErrorCode:
+        metadata = wanted.committed_metadata or ""
+        if len(metadata) > self._metadata_max:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        value = OffsetCommitValue(
+            wanted.committed_offset,
+            wanted.committed_leader_epoch,
+            metadata,
+            self._now_ms,
+            self._expires_ms,
+            topic_id,
+        )
+        self.records.append(CoordinatorRecord(OffsetCommitKey(self._group_id, topic, wanted.partition_index), value))
+        return ErrorCode.NONE
+
+
+_Wanted = OffsetCommitRequest.OffsetCommitRequestPartition | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+
+
+def tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), None)
+
+
+def value_version(value: OffsetCommitValue) -> int:
+    """An expiry of its own has a place in v1 only; topic ids have since v4."""
+    return 4 if value.expire_timestamp == NO_TIME else 1
+
+
+def _named(topics: Iterable[OffsetCommitRequest.OffsetCommitRequestTopic]) -> list[CommittedPartition]:
+    return [
+        CommittedPartition(topic.name, wanted.partition_index, TopicId(topic.topic_id))
+        for topic in topics
+        for wanted in topic.partitions
+    ]
+
+
+def _is_of_another(committed: CommittedOffset, topic_id: TopicId) -> bool:
+    known = committed.topic_id
+    return known != topic_id and known != ZERO_TOPIC_ID and topic_id != ZERO_TOPIC_ID
+
+
+def _not_found(group_id: str) -> BrokerError:
+    return BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")

@@ -1,0 +1,272 @@
+"""Coordinators are state machines whose memory is a log: one machine per partition of an internal topic.
+
+    write    decide -> append -> replay -> wait until committed -> answer
+    read     answer from memory; ``settled``: when what was read is committed
+    load     read the partition from its start, replay every record; COORDINATOR_LOAD_IN_PROGRESS meanwhile
+
+``decide`` looks at the machine and returns records and an answer; only ``replay`` changes what the records stand for,
+so that the live path and the restart path are the same. Nothing is awaited between the three first steps: whoever
+decides next sees what was decided before, committed or not, and answers leave in the order of the log: also one that
+writes nothing itself waits until everything is committed that it may have seen (``settled`` is such a read).
+
+A crash forgets what was never appended; what was appended and not answered may be found again after it. A machine that
+meets a record it can't read keeps its partition closed, loudly: half a state would be worse than none.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from penstock.coordination.home import CoordinatorHome, Ended, Producer
+from penstock.coordination.partition import partition_for
+from penstock.coordination.records import CoordinatorRecord, RecordCodec
+from penstock.model import BrokerError, ErrorCode
+from penstock.ports import Clock, Tasks
+
+_log = logging.getLogger(__name__)
+
+SLICE_RECORDS = 1_000
+"""Replayed at a stretch while loading; then the loop turns (about 5 ms)."""
+
+A = TypeVar("A")
+
+
+class Decision(Generic[A]):
+    """What to write, and what to say once it is committed."""
+
+    __slots__ = ("answer", "on_committed", "on_failed", "producer", "records")
+
+    def __init__(
+        self,
+        answer: A,
+        records: Sequence[CoordinatorRecord] = (),
+        *,
+        producer: Producer | None = None,
+        on_committed: Callable[[], None] | None = None,
+        on_failed: Callable[[ErrorCode], None] | None = None,
+    ) -> None:
+        self.answer = answer
+        self.records = records
+        self.producer = producer
+        self.on_committed = on_committed
+        self.on_failed = on_failed
+
+
+class Machine(Protocol):
+    """The state of one partition. Synchronous; owns no task and no file; timers come from the clock it was given."""
+
+    def replay(self, record: CoordinatorRecord, producer: Producer | None) -> None:
+        """Make ``record`` true; with a producer: once its transaction is committed."""
+
+    def replay_end(self, ended: Ended) -> None:
+        """A transaction is over: what it wrote counts, or never happened."""
+
+    def loaded(self) -> None:
+        """Everything is replayed: set the timers."""
+
+    def close(self) -> None:
+        """This broker does not lead the partition any more: end the timers, let those who wait go."""
+
+
+M = TypeVar("M", bound=Machine)
+
+
+class ShardState(enum.Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    BROKEN = "broken"
+
+
+class Shard(Generic[M]):
+    def __init__(self, partition: int, leader_epoch: int, machine: M) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.machine = machine
+        self.state = ShardState.LOADING
+        self.end_offset = 0
+        """Of what was appended; ``committed_end_offset``: of what is known to be committed."""
+        self.committed_end_offset = 0
+
+
+class CoordinatorRuntime(Generic[M]):
+    def __init__(
+        self,
+        name: str,
+        *,
+        home: CoordinatorHome,
+        codec: RecordCodec,
+        make_machine: Callable[[int], M],
+        partition_count: Callable[[], int | None],
+        clock: Clock,
+        tasks: Tasks,
+    ) -> None:
+        """``make_machine`` is given the partition; ``partition_count``: None while the topic does not exist."""
+        self._name = name
+        self._home = home
+        self._codec = codec
+        self._make_machine = make_machine
+        self._partition_count = partition_count
+        self._clock = clock
+        self._tasks = tasks
+        self._shards: dict[int, Shard[M]] = {}
+
+    # --- what handlers call
+
+    async def write(self, key: str, decide: Callable[[M], Decision[A]]) -> A:
+        """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for ``key`` now."""
+        shard = self._active(self._partition_of(key))
+        return await self.write_in(shard, decide)
+
+    async def write_in(self, shard: Shard[M], decide: Callable[[M], Decision[A]]) -> A:
+        partition = shard.partition
+        while not self._home.has_room(partition):
+            await self._home.make_room(partition)
+            self._require(shard)
+        decision = decide(shard.machine)
+        if decision.records or shard.end_offset > shard.committed_end_offset:
+            try:
+                if decision.records:
+                    shard.end_offset = self._append(shard, decision)
+                end_offset = shard.end_offset
+                await self._home.committed(partition, end_offset)
+                self._require(shard)
+                shard.committed_end_offset = max(shard.committed_end_offset, end_offset)
+            except BrokerError as failed:
+                error = _coordinator_error(failed)
+                if decision.on_failed is not None:
+                    decision.on_failed(error.code)
+                raise error from failed
+        if decision.on_committed is not None:
+            decision.on_committed()
+        return decision.answer
+
+    def write_soon(self, shard_partition: int, what: str, decide: Callable[[M], Decision[None]]) -> None:
+        """For timers: the same as a task. A shard that is gone by then has no use for it."""
+
+        async def write() -> None:
+            shard = self._shards.get(shard_partition)
+            if shard is not None and shard.state is ShardState.ACTIVE:
+                try:
+                    await self.write_in(shard, decide)
+                except BrokerError as failed:
+                    _log.warning("%s of %s-%d failed: %s", what, self._name, shard_partition, failed)
+
+        self._tasks.spawn(what, write())
+
+    async def settled(self, key: str, look: Callable[[M], A]) -> A:
+        """What ``look`` finds, once it is committed: an answer that a crash can't take back."""
+        return await self.write(key, lambda machine: Decision(look(machine)))
+
+    def read(self, key: str, look: Callable[[M], A]) -> A:
+        return look(self._active(self._partition_of(key)).machine)
+
+    def machines(self) -> list[M]:
+        """Those that are loaded, by partition: for what concerns all groups, or all transactions."""
+        return [self._shards[partition].machine for partition in sorted(self._shards) if self._is_active(partition)]
+
+    @property
+    def is_loading(self) -> bool:
+        return any(shard.state is ShardState.LOADING for shard in self._shards.values())
+
+    # --- what the broker calls when leadership moves
+
+    def lead(self, partition: int, leader_epoch: int) -> None:
+        shard = self._shards.get(partition)
+        if shard is not None:
+            if shard.leader_epoch == leader_epoch or shard.state is ShardState.ACTIVE:
+                shard.leader_epoch = leader_epoch  # the same log goes on
+                return
+            self.resign(partition)
+        shard = Shard(partition, leader_epoch, self._make_machine(partition))
+        self._shards[partition] = shard
+        self._tasks.spawn(f"load {self._name}-{partition}", self._load(shard))
+
+    def resign(self, partition: int) -> None:
+        shard = self._shards.pop(partition, None)
+        if shard is not None:
+            shard.machine.close()
+
+    def is_serving(self, partition: int) -> bool:
+        """Whether ``ended`` would be heard: a marker that is appended while the partition is loaded might be missed."""
+        return partition in self._shards and self._is_active(partition)
+
+    def ended(self, partition: int, ended: Ended) -> None:
+        """A marker was appended to the partition."""
+        shard = self._shards.get(partition)
+        if shard is not None and shard.state is ShardState.ACTIVE:
+            shard.machine.replay_end(ended)
+
+    # --- inside
+
+    def _append(self, shard: Shard[M], decision: Decision[A]) -> int:
+        data = [self._codec.encode(record) for record in decision.records]
+        end_offset = self._home.append(shard.partition, data, decision.producer)
+        for record in decision.records:
+            shard.machine.replay(record, decision.producer)
+        return end_offset
+
+    async def _load(self, shard: Shard[M]) -> None:
+        machine, count = shard.machine, 0
+        try:
+            async for batch in self._home.read(shard.partition):
+                if isinstance(batch, Ended):
+                    machine.replay_end(batch)
+                    continue
+                for key, value in batch.records:
+                    record = self._codec.decode(key, value)
+                    if record is not None:
+                        machine.replay(record, batch.producer)
+                    count += 1
+                    if count % SLICE_RECORDS == 0:
+                        await self._clock.sleep(0)
+                        if self._shards.get(shard.partition) is not shard:
+                            return
+        except Exception:
+            shard.state = ShardState.BROKEN
+            _log.exception("%s-%d can't be loaded; what it holds is not served", self._name, shard.partition)
+            return
+        if self._shards.get(shard.partition) is shard:
+            shard.state = ShardState.ACTIVE
+            machine.loaded()
+
+    def _partition_of(self, key: str) -> int:
+        count = self._partition_count()
+        if count is None:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        return partition_for(key, count)
+
+    def _active(self, partition: int) -> Shard[M]:
+        shard = self._shards.get(partition)
+        if shard is None or shard.state is ShardState.BROKEN:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        if shard.state is ShardState.LOADING:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return shard
+
+    def _is_active(self, partition: int) -> bool:
+        return self._shards[partition].state is ShardState.ACTIVE
+
+    def _require(self, shard: Shard[M]) -> None:
+        """After waiting: this broker still leads, with the same machine."""
+        if self._shards.get(shard.partition) is not shard:
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+
+
+_AS_COORDINATOR = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def _coordinator_error(failed: BrokerError) -> BrokerError:
+    """What went wrong with the log, in the words that a coordinator's clients understand."""
+    return BrokerError(_AS_COORDINATOR.get(ErrorCode(failed.code), ErrorCode(failed.code)), str(failed))

@@ -1,0 +1,1 @@
+"""Transactions: which partitions a transactional id writes to, and how that ends."""

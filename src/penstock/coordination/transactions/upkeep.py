@@ -1,0 +1,103 @@
+"""What time does to transactions: those that are open for too long are aborted, ids at rest for too long forgotten."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from penstock.config.transactions import TransactionSettings
+from penstock.coordination.runtime import Decision
+from penstock.coordination.transactions.book import TransactionBook
+from penstock.coordination.transactions.state import AT_REST, Transaction, TransactionState
+from penstock.ports import Clock, TimerHandle
+
+if TYPE_CHECKING:
+    from penstock.coordination.transactions.machine import WriteSoon
+
+_log = logging.getLogger(__name__)
+
+ABORTS_AT_ONCE_MAX = 100
+"""Time-outs that one check acts on; each is a write of its own. The others come ``NEXT_PART_S`` later."""
+NEXT_PART_S = 0.1
+FORGOTTEN_BYTES_MAX = 131_072
+"""Of ids in one batch of tombstones; far below what a batch may hold. The others come ``NEXT_PART_S`` later."""
+
+
+class Upkeep:
+    def __init__(
+        self,
+        book: TransactionBook,
+        settings: Callable[[], TransactionSettings],
+        clock: Clock,
+        write_soon: WriteSoon,
+        abort: Callable[[Transaction], Decision[None]],
+    ) -> None:
+        """``abort`` fences the producer of an open transaction and decides to abort it."""
+        self._book = book
+        self._settings = settings
+        self._clock = clock
+        self._write_soon = write_soon
+        self._abort = abort
+        self._timers: dict[Callable[[], None], TimerHandle] = {}
+
+    def start(self) -> None:
+        self._next(self._check_late, self._settings().abort_check_interval_ms / 1_000)
+        self._next(self._check_expired, self._settings().expiry_check_interval_ms / 1_000)
+
+    def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _next(self, check: Callable[[], None], delay_s: float) -> None:
+        running = self._timers.get(check)
+        if running is not None:
+            running.cancel()
+        self._timers[check] = self._clock.call_later(delay_s, check)
+
+    # --- open for too long
+
+    def _check_late(self) -> None:
+        late = [each.transactional_id for each in self._book.unfinished() if self._is_late(each)]
+        for transactional_id in late[:ABORTS_AT_ONCE_MAX]:
+            self._time_out_soon(transactional_id)
+        interval_s = self._settings().abort_check_interval_ms / 1_000
+        self._next(self._check_late, interval_s if len(late) <= ABORTS_AT_ONCE_MAX else min(NEXT_PART_S, interval_s))
+
+    def _time_out_soon(self, transactional_id: str) -> None:
+        self._write_soon(f"abort {transactional_id}", lambda machine: machine.upkeep.time_out(transactional_id))
+
+    def time_out(self, transactional_id: str) -> Decision[None]:
+        was = self._book.current(transactional_id)
+        if was is None or not self._is_late(was):
+            return Decision(None)  # it was ended meanwhile
+        _log.info("the transaction of %r took more than %d ms and is aborted", transactional_id, was.timeout_ms)
+        return self._abort(was)
+
+    def _is_late(self, each: Transaction) -> bool:
+        return (
+            each.state is TransactionState.ONGOING
+            and each.started_ms + each.timeout_ms < self._clock.now_ms()
+            and self._book.is_written(each.transactional_id)
+        )
+
+    # --- at rest for too long
+
+    def _check_expired(self) -> None:
+        self._next(self._check_expired, self._settings().expiry_check_interval_ms / 1_000)
+        self._write_soon("forget transactional ids", lambda machine: machine.upkeep.expire())
+
+    def expire(self) -> Decision[None]:
+        expired: list[str] = []
+        size_bytes = 0
+        oldest_ms = self._clock.now_ms() - self._settings().id_expiration_ms
+        for each in self._book.all_current():
+            transactional_id = each.transactional_id
+            if each.state in AT_REST and each.updated_ms <= oldest_ms and self._book.is_written(transactional_id):
+                size_bytes += len(transactional_id.encode("utf-8", "surrogatepass"))
+                if expired and size_bytes > FORGOTTEN_BYTES_MAX:
+                    self._next(self._check_expired, NEXT_PART_S)
+                    break
+                expired.append(transactional_id)
+                size_bytes += 32  # what a record has around its key
+        return self._book.forget(expired) if expired else Decision(None)

@@ -1,0 +1,317 @@
+"""Coordinators decide, append, replay, and answer when it is committed; after a restart they know what they knew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+import pytest
+
+from penstock.coordination.home import Ended, KeyValue, Producer, Stored
+from penstock.coordination.records import CoordinatorRecord, RecordCodec, RecordType
+from penstock.coordination.runtime import CoordinatorRuntime, Decision
+from penstock.model import BrokerError, ErrorCode, NotLeader, StorageFailed
+from penstock.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
+from penstock.runtime.tasks import LoopTasks
+from simulation.harness.clock import ManualClock
+
+CODEC = RecordCodec({0: RecordType(TransactionLogKey, TransactionLogValue, 1)})
+KEY = "some-id"
+
+
+def record(name: str, epoch: int | None) -> CoordinatorRecord:
+    value = None if epoch is None else TransactionLogValue(producer_epoch=epoch, transaction_partitions=None)
+    return CoordinatorRecord(TransactionLogKey(transactional_id=name), value)
+
+
+class Home:
+    """One partition in memory; committing is the test's to do."""
+
+    def __init__(self) -> None:
+        self.batches: list[Stored | Ended] = []
+        self.rooms_missing = 0
+        self.append_error: BrokerError | None = None
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self.commits_itself = True
+
+    def has_room(self, partition: int) -> bool:
+        return self.rooms_missing == 0
+
+    async def make_room(self, partition: int) -> None:
+        await asyncio.sleep(0)
+        self.rooms_missing -= 1
+
+    def append(self, partition: int, records: Sequence[KeyValue], producer: Producer | None) -> int:
+        if self.append_error is not None:
+            raise self.append_error
+        self.batches.append(Stored(list(records), producer))
+        return len(self.batches)
+
+    async def committed(self, partition: int, end_offset: int) -> None:
+        if not self.commits_itself:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((end_offset, future))
+            await future
+
+    async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
+        for batch in list(self.batches):
+            await asyncio.sleep(0)
+            yield batch
+
+    def commit(self) -> None:
+        for _, future in self._waiting:
+            future.set_result(None)
+        self._waiting.clear()
+
+    def lose(self) -> None:
+        for _, future in self._waiting:
+            future.set_exception(NotLeader())
+        self._waiting.clear()
+
+
+class Epochs:
+    """A machine that remembers one number per key."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, int] = {}
+        self.pending: dict[Producer, dict[str, int]] = {}
+        self.is_loaded = self.is_closed = False
+
+    def replay(self, record: CoordinatorRecord, producer: Producer | None) -> None:
+        assert isinstance(record.key, TransactionLogKey)
+        name = record.key.transactional_id
+        if record.value is None:
+            self.values.pop(name, None)
+            return
+        assert isinstance(record.value, TransactionLogValue)
+        into = self.values if producer is None else self.pending.setdefault(producer, {})
+        into[name] = record.value.producer_epoch
+
+    def replay_end(self, ended: Ended) -> None:
+        pending = self.pending.pop(ended.producer, {})
+        if ended.is_commit:
+            self.values.update(pending)
+
+    def loaded(self) -> None:
+        self.is_loaded = True
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class World:
+    def __init__(self, home: Home, *, partition_count: int | None = 1) -> None:
+        self.home = home
+        self.runtime: CoordinatorRuntime[Epochs] = CoordinatorRuntime(
+            "__state",
+            home=home,
+            codec=CODEC,
+            make_machine=lambda partition: Epochs(),
+            partition_count=lambda: partition_count,
+            clock=ManualClock(),
+            tasks=LoopTasks(),
+        )
+
+    async def lead(self) -> None:
+        self.runtime.lead(0, 1)
+        await settle()
+
+    async def bump(self, key: str = KEY) -> int:
+        def decide(machine: Epochs) -> Decision[int]:
+            epoch = machine.values.get(key, -1) + 1
+            return Decision(epoch, [record(key, epoch)])
+
+        return await self.runtime.write(key, decide)
+
+    def epoch(self, key: str = KEY) -> int | None:
+        return self.runtime.read(key, lambda machine: machine.values.get(key))
+
+
+async def settle() -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+
+
+def code_of(raised: pytest.ExceptionInfo[BrokerError]) -> ErrorCode:
+    return ErrorCode(raised.value.code)
+
+
+def in_loop(test: Callable[[], object]) -> None:
+    asyncio.run(test())  # type: ignore[arg-type]
+
+
+def test_an_answer_leaves_when_its_records_are_committed_and_not_before() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        world.home.commits_itself = False
+        answer = asyncio.ensure_future(world.bump())
+        await settle()
+        assert not answer.done()
+        world.home.commit()
+        assert await answer == 0
+
+    in_loop(run)
+
+
+def test_whoever_decides_next_sees_what_was_decided_before_committed_or_not() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        world.home.commits_itself = False
+        answers = [asyncio.ensure_future(world.bump()) for _ in range(3)]
+        await settle()
+        world.home.commit()
+        assert await asyncio.gather(*answers) == [0, 1, 2]
+
+    in_loop(run)
+
+
+def test_a_restarted_coordinator_knows_what_the_log_says() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        for _ in range(5):
+            await world.bump("a")
+        await world.bump("b")
+        world.home.batches.append(Stored([CODEC.encode(record("b", None))]))
+        again = World(world.home)
+        await again.lead()
+        assert (again.epoch("a"), again.epoch("b")) == (4, None)
+
+    in_loop(run)
+
+
+def test_records_of_a_transaction_count_when_it_is_committed_live_and_after_a_restart() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        good, bad = Producer(1, 0), Producer(2, 0)
+        for producer, key in ((good, "good"), (bad, "bad")):
+            await world.runtime.write(
+                key, lambda _, key=key, producer=producer: Decision(None, [record(key, 7)], producer=producer)
+            )
+            assert world.epoch(key) is None
+        for ended in (Ended(good, is_commit=True), Ended(bad, is_commit=False)):
+            world.home.batches.append(ended)
+            world.runtime.ended(0, ended)
+        assert (world.epoch("good"), world.epoch("bad")) == (7, None)
+        again = World(world.home)
+        await again.lead()
+        assert (again.epoch("good"), again.epoch("bad")) == (7, None)
+
+    in_loop(run)
+
+
+def test_nothing_is_answered_while_loading_nor_by_a_broker_that_does_not_lead() -> None:
+    async def run() -> None:
+        world = World(Home())
+        with pytest.raises(BrokerError) as raised:
+            await world.bump()
+        assert code_of(raised) == ErrorCode.NOT_COORDINATOR
+        world.runtime.lead(0, 1)
+        with pytest.raises(BrokerError) as raised:
+            world.epoch()
+        assert code_of(raised) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert world.runtime.is_loading
+        await settle()
+        assert world.epoch() is None
+        world.runtime.resign(0)
+        with pytest.raises(BrokerError) as raised:
+            world.epoch()
+        assert code_of(raised) == ErrorCode.NOT_COORDINATOR
+
+    in_loop(run)
+
+
+def test_without_its_topic_there_is_no_coordinator() -> None:
+    async def run() -> None:
+        with pytest.raises(BrokerError) as raised:
+            await World(Home(), partition_count=None).bump()
+        assert code_of(raised) == ErrorCode.NOT_COORDINATOR
+
+    in_loop(run)
+
+
+def test_what_could_not_be_appended_did_not_happen() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        world.home.append_error = StorageFailed()
+        failures: list[ErrorCode] = []
+        with pytest.raises(BrokerError) as raised:
+            await world.runtime.write(KEY, lambda _: Decision(0, [record(KEY, 9)], on_failed=failures.append))
+        assert code_of(raised) == ErrorCode.NOT_COORDINATOR
+        assert failures == [ErrorCode.NOT_COORDINATOR]
+        assert world.epoch() is None
+
+    in_loop(run)
+
+
+def test_who_waits_for_a_commit_is_told_when_the_leadership_moves_first() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        world.home.commits_itself = False
+        answer = asyncio.ensure_future(world.bump())
+        await settle()
+        world.home.lose()
+        with pytest.raises(BrokerError) as raised:
+            await answer
+        assert code_of(raised) == ErrorCode.NOT_COORDINATOR
+
+    in_loop(run)
+
+
+def test_a_decision_waits_for_room_and_is_taken_once() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        world.home.rooms_missing = 2
+        decided: list[None] = []
+
+        def decide(machine: Epochs) -> Decision[str]:
+            decided.append(None)
+            return Decision("done", [record(KEY, 1)])
+
+        assert await world.runtime.write(KEY, decide) == "done"
+        assert len(decided) == 1
+
+    in_loop(run)
+
+
+def test_a_record_that_makes_no_sense_keeps_its_partition_closed() -> None:
+    async def run() -> None:
+        home = Home()
+        home.batches.append(Stored([(b"\0\0\0\x09ab", b"\0\0")]))
+        world = World(home)
+        await world.lead()
+        with pytest.raises(BrokerError) as raised:
+            world.epoch()
+        assert code_of(raised) == ErrorCode.NOT_COORDINATOR
+
+    in_loop(run)
+
+
+def test_a_record_of_a_type_from_the_future_is_left_alone() -> None:
+    async def run() -> None:
+        home = Home()
+        home.batches.append(Stored([(b"\x7f\0whatever", b"\0\0whatever"), CODEC.encode(record(KEY, 3))]))
+        world = World(home)
+        await world.lead()
+        assert world.epoch() == 3
+
+    in_loop(run)
+
+
+def test_a_machine_is_closed_when_the_leadership_goes() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        (machine,) = world.runtime.machines()
+        assert machine.is_loaded
+        world.runtime.resign(0)
+        assert machine.is_closed
+        assert world.runtime.machines() == []
+
+    in_loop(run)
