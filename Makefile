@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint interop setup clean
+.PHONY: run test lint interop parity-record setup clean
 
 setup: $(VENV)/.ready
 
@@ -25,6 +25,11 @@ test: $(VENV)/.ready
 interop: $(VENV)/.ready
 	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
 	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1 $(BIN)/pytest -m interop -rs
+
+# The answers of a real Kafka that `make test` compares ours with, recorded anew; FAMILY="fetch topics" for some of them.
+parity-record: $(VENV)/.ready
+	@command -v java >/dev/null || { echo "make parity-record needs java 17 or newer" >&2; exit 1; }
+	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" $(BIN)/python tools/record_parity.py $(FAMILY)
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check src tests bench tools

@@ -1,4 +1,4 @@
-"""Every command of the guides does what the guide says, and every program runs, in the order in which they are read."""
+"""Every command of the README and the guides does what the page says, every program runs, in the order of reading."""
 
 from __future__ import annotations
 
@@ -122,7 +122,11 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 @pytest.mark.parametrize(
     "guide",
-    [guide for guide in sorted(GUIDES.glob("*.md")) if guide.name not in WITH_A_TEST_OF_ITS_OWN],
+    [
+        REPOSITORY / "README.md",
+        REPOSITORY / "docs" / "operations-metrics.md",
+        *(guide for guide in sorted(GUIDES.glob("*.md")) if guide.name not in WITH_A_TEST_OF_ITS_OWN),
+    ],
     ids=lambda g: g.stem,
 )
 def test_a_guide_does_what_it_says(guide: Path, terminal: Terminal) -> None:
@@ -139,7 +143,9 @@ def test_every_guide_is_in_the_table_of_contents() -> None:
         assert f"(guides/{guide.name})" in contents
 
 
-@pytest.mark.parametrize("page", sorted(REPOSITORY.glob("docs/**/*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))], ids=lambda page: page.name
+)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} points at {target}"

@@ -169,5 +169,11 @@ def test_a_running_broker_is_not_disturbed(fresh_broker: BrokerProcess) -> None:
 
 
 def test_a_folder_without_strays_says_so(tmp_path: Path) -> None:
-    done = run_penstock("adopt", "--data-dir", str(tmp_path / "data"))
+    done = run_penstock("adopt", "--data-dir", str(tmp_path))
     assert done.returncode == 1 and "holds no partition folder that the broker does not know" in done.stderr
+
+
+def test_to_look_into_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> None:
+    done = run_penstock("adopt", "--data-dir", str(tmp_path / "nothing"), "--dry-run")
+    assert done.returncode == 1 and "there is no such folder" in done.stderr
+    assert not (tmp_path / "nothing").exists()

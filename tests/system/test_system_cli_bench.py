@@ -46,14 +46,15 @@ def test_an_empty_topic_can_t_be_read(penstock: Cli, topic_name: str) -> None:
     assert "is empty" in penstock("bench", "consume", "--topic", topic_name).failed_with(1)
 
 
-def test_ctrl_c_removes_the_topic(penstock: Cli) -> None:
+@pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_middle_removes_the_topic(penstock: Cli, with_signal: signal.Signals, code: int) -> None:
     process = penstock.start("bench", "produce", "--records", "100M", "--rate", 100, "--batch-size", 1)
     try:
         eventually(lambda: leftovers(penstock), what="the topic of the test")
-        process.send_signal(signal.SIGINT)
+        process.send_signal(with_signal)
         _, err = process.communicate(timeout=DEADLINE_S)
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 130 and b"Traceback" not in err
+    assert process.returncode == code and b"Traceback" not in err
     assert leftovers(penstock) == []

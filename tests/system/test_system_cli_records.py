@@ -197,7 +197,7 @@ def test_lines_are_written_as_they_come(penstock: Cli, orders: str, started: Any
         ('{"value_base64": "!"}', "value_base64 is no base64"),
         ('{"value": "x", "value_base64": "eA=="}', "it has both value and value_base64"),
         ('{"value": "x", "headers": 3}', "headers should be"),
-        ("", "invalid JSON"),
+        ("", "the line is empty"),
     ],
 )
 def test_a_bad_line_is_named_and_exactly_those_before_it_are_written(
@@ -257,15 +257,18 @@ def test_ctrl_c_ends_a_follower_quietly_with_130(penstock: Cli, orders: str, sta
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def test_ctrl_c_in_the_middle_of_writing_tells_what_was_written(penstock: Cli, orders: str, started: Any) -> None:
+@pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_the_middle_of_writing_tells_what_was_written(
+    penstock: Cli, orders: str, started: Any, with_signal: signal.Signals, code: int
+) -> None:
     process = started("produce", orders)
     process.stdin.write(b"one\ntwo\nhalf a li")
     process.stdin.flush()
     eventually(lambda: penstock.ok("consume", orders).out.count("\n") == 2, what="two records")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(with_signal)
     process.wait(DEADLINE_S)
-    assert process.returncode == 130
-    assert process.stderr.read().decode() == f"penstock: stopped by Ctrl-C: 2 records written to {orders}\n"
+    assert process.returncode == code
+    assert process.stderr.read().decode() == f"penstock: stopped: 2 records written to {orders}\n"
     assert sorted(penstock.ok("consume", orders).out.split()) == ["one", "two"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from support.cli import Cli
@@ -115,6 +117,8 @@ def test_a_broker_that_is_not_there_is_told_with_what_to_do() -> None:
         assert "could not reach a broker at 127.0.0.1:1" in said and "PENSTOCK_BOOTSTRAP_SERVER" in said
     given = nowhere("topics", "list", "--bootstrap-server", "127.0.0.1:2").failed_with(1)
     assert "127.0.0.1:2" in given and "--bootstrap-server" in given
+    # An empty one is a variable that was not set, not a wish for the default.
+    assert "no broker is named" in nowhere("topics", "list", "--bootstrap-server", "").failed_with(2)
 
 
 def test_an_address_that_is_none_is_a_wrong_command_line(penstock: Cli) -> None:
@@ -123,3 +127,8 @@ def test_an_address_that_is_none_is_a_wrong_command_line(penstock: Cli) -> None:
 
 def test_the_broker_s_own_commands_do_not_mind_the_variable(penstock: Cli) -> None:
     penstock.ok("config")
+
+
+def test_a_name_that_is_no_text_is_refused(penstock: Cli) -> None:
+    said = penstock("topics", "create", os.fsdecode(b"\xff"))
+    assert "no UTF-8" in said.failed_with(2)

@@ -35,10 +35,13 @@ def _run(options: argparse.Namespace) -> int:
     from penstock.cli.settings import load_settings
     from penstock.model import BrokerError
     from penstock.runtime import process
+    from penstock.runtime.files import DiskFileSystem
     from penstock.runtime.metastore_sqlite import StoreUnusable
     from penstock.storage.errors import DataFolderUnusable
 
     settings = load_settings(options).settings
+    if not DiskFileSystem().is_dir(settings.storage.data_dir):  # looking must not make one
+        raise CommandFailed(f"{settings.storage.data_dir}: there is no such folder; --data-dir names another")
     try:
         found = process.run(_adopt(settings, options))
     except (BrokerError, DataFolderUnusable, StoreUnusable) as error:

@@ -32,25 +32,21 @@ class Parser(argparse.ArgumentParser):
             message = f"{found['given']} is no {_noun(found['what'])}{hint}"
         elif message.startswith("the following arguments are required: "):
             message = f"{message.split(': ', 1)[1]} is missing"
-        elif unknown := re.fullmatch(r"unrecognized arguments: (\S+).*", message):
-            options = [text for action in _all_actions(self) for text in action.option_strings]
-            message = f"{unknown[1]} is no option here{nearest(unknown[1].split('=')[0], options)}"
+        elif message.startswith("unrecognized arguments: "):
+            message = self._left_over(message.split(": ", 1)[1])
         message = message.removeprefix("argument ").replace("allowed with argument ", "allowed together with ")
         print(f"{self.prog}: {message}; {self.prog} --help shows how", file=sys.stderr)
         raise SystemExit(USAGE)
 
+    def _left_over(self, text: str) -> str:
+        if not text.startswith("-"):
+            return f"{text} is one argument too many"
+        options = [each for action in self._actions for each in action.option_strings]
+        return f"{text} is no option here{nearest(text.split('=')[0], options)}"
+
 
 def _noun(argument: str) -> str:
     return {"COMMAND": "command", "ACTION": "action"}.get(argument, f"value for {argument}")
-
-
-def _all_actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """The parser's, and those of the sub-commands: the outermost parser is the one that complains about leftovers."""
-    found = list(parser._actions)
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            found += [each for below in action.choices.values() for each in _all_actions(below)]
-    return found
 
 
 def describe(parser: argparse.ArgumentParser, description: str, *examples: str, notes: str = "") -> None:
@@ -68,7 +64,9 @@ def add_actions(
     """Sub-commands of a command: name -> (help, what adds its arguments)."""
     subparsers = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     for name, (summary, configure) in actions.items():
-        configure(subparsers.add_parser(name, help=summary))
+        subparser = subparsers.add_parser(name, help=summary)
+        subparser.set_defaults(parser=subparser)  # who complains about what is left over
+        configure(subparser)
 
 
 def add_broker(parser: argparse.ArgumentParser) -> None:

@@ -82,7 +82,7 @@ async def _load(client: Client, topic: TopicView, options: argparse.Namespace, w
             return await load.run()
         except asyncio.CancelledError:
             so_far = load.result()
-            note(f"penstock: stopped by Ctrl-C after {so_far.records:,} records, {so_far.mb_per_s:,.1f} MB/s")
+            note(f"penstock: stopped after {so_far.records:,} records, {so_far.mb_per_s:,.1f} MB/s")
             raise
 
 

@@ -1,16 +1,17 @@
 """From the command line to a client: where the broker is, the machine's adapters, and errors in one sentence.
 
-A command is a coroutine that gets a ``Client``. Ctrl-C cancels it (it may say what it had done so far), then
-``KeyboardInterrupt`` goes up to ``main``.
+A command is a coroutine that gets a ``Client``. Ctrl-C and SIGTERM cancel it (it may say what it had done so far, and
+clears up); after Ctrl-C ``KeyboardInterrupt`` goes up to ``main``.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.cli.arguments import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE
-from penstock.cli.failures import CommandFailed, WrongUsage, nearest
+from penstock.cli.failures import TERMINATED, CommandFailed, WrongUsage, nearest
 from penstock.client import BrokerUnreachable, Client, ClientError, TopicView, parse_bootstrap
 from penstock.model import ErrorCode
 from penstock.runtime import environment, process
@@ -25,7 +26,7 @@ PARTITION_LEADER_PAUSE_S = 0.1
 
 def bootstrap_of(options: argparse.Namespace) -> tuple[str, str]:
     """(the address as text, where it comes from)."""
-    if options.bootstrap_server:
+    if options.bootstrap_server is not None:  # an empty one is a mistake, as in -b "$UNSET": not a wish for another
         return options.bootstrap_server, "--bootstrap-server"
     if text := environment.variables().get(BOOTSTRAP_VARIABLE, "").strip():
         return text, BOOTSTRAP_VARIABLE
@@ -41,6 +42,7 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
         raise WrongUsage(f"{origin}: {error}") from None
 
     async def main() -> int:
+        process.on_sigterm(_cancel_of_this_task())
         tasks = LoopTasks()
         client = Client(
             bootstrap,
@@ -59,10 +61,20 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
 
     try:
         return process.run(main())
+    except asyncio.CancelledError:
+        return TERMINATED
+    except UnicodeEncodeError:
+        raise WrongUsage("an argument holds bytes that are no UTF-8: names and settings are text") from None
     except BrokerUnreachable as error:
         raise CommandFailed(f"{error}; is a broker running there? {_advice(origin)}") from error
     except ClientError as error:
         raise CommandFailed(sentence(error)) from error
+
+
+def _cancel_of_this_task() -> Callable[[], object]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task.cancel
 
 
 def _advice(origin: str) -> str:
@@ -74,6 +86,8 @@ def _advice(origin: str) -> str:
 def sentence(error: ClientError) -> str:
     """A broker's refusal without a full stop, so that more can follow."""
     text = str(error).rstrip(".")
+    if error.code is ErrorCode.MESSAGE_TOO_LARGE:
+        return f"{text}: raise max.message.bytes of the topic, or send less at once"
     if error.is_outcome_unknown:
         return f"{text}: nobody knows whether it was carried out, look before you try again"
     return text

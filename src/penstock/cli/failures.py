@@ -4,17 +4,18 @@
 1    it failed: the sentence on stderr says what to do
 2    the command line or a setting is wrong: nothing was tried
 130  Ctrl-C
+143  SIGTERM, from a command that talks to a broker: it has cleared up
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 OK = 0
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 EXIT_CODES = "exit codes: 0 done · 1 failed · 2 wrong command line · 130 stopped by Ctrl-C"
 
@@ -41,6 +42,8 @@ def in_words(error: BaseException) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """`` (did you mean X?)``, or nothing when nothing is near."""
+    import difflib  # for those who mistype
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f" (did you mean {found[0]}?)" if found else ""
 

@@ -113,22 +113,22 @@ def _verify(options: argparse.Namespace) -> int:
 
     fs = DiskFileSystem()
     path = _trimmed(fs, options.path)
-    files = [path] if not fs.is_dir(path) else _files_below(fs, path)
+    is_folder = fs.is_dir(path)
+    is_partition = is_folder and is_partition_folder(fs, path)
+    if not is_folder and kind_of(path.rpartition("/")[2]) is None:
+        raise CommandFailed(f"{path} is no file of a broker: what can be verified is {EXPECTED}")
+    if is_folder and not is_partition and not is_data_folder(fs, path):
+        raise CommandFailed(f"{path} is neither a data folder nor a partition's: it has no meta.properties, no .log")
+    files = _files_below(fs, path) if is_folder else [path]
     total = sum(fs.file_size(file) for file in files if fs.exists(file))
     with Progress("verifying", total, unit="bytes") as bar:
         verifier = Verifier(fs, with_records=options.records, advance=bar.advance)
-        if not fs.is_dir(path):
-            if kind_of(path.rpartition("/")[2]) is None:
-                raise CommandFailed(f"{path} is no file of a broker: what can be verified is {EXPECTED}")
+        if not is_folder:
             verifier.file(path)
-        elif is_partition_folder(fs, path):
+        elif is_partition:
             verifier.partition(path)
-        elif is_data_folder(fs, path):
-            verifier.data_folder(path)
         else:
-            raise CommandFailed(
-                f"{path} is neither a data folder nor a partition's: it has no meta.properties, no .log"
-            )
+            verifier.data_folder(path)
     report = verifier.report
     if options.json:
         print_json(report.as_json())

@@ -32,7 +32,7 @@ _TEXT_FILES = {
     names.RECOVERY_POINTS,
     names.HIGH_WATERMARKS,
     names.LOG_STARTS,
-    "cleaner-offset-checkpoint",
+    names.CLEANED_OFFSETS,
     names.META_PROPERTIES,
     names.CLEAN_SHUTDOWN,
 }

@@ -2,7 +2,7 @@
 
 segment     batches (size, CRC, offsets, on demand records); index entries that point to batches
 partition   segments that follow one another without overlap; batches in the leader epochs of the checkpoint
-data folder recovery points, log starts and high watermarks within the logs that are there
+data folder recovery points, log starts, high watermarks and clean ends within the logs that are there
 
 A folder may be in use: small files are read before the segments that they speak of, so what a broker appends meanwhile
 is no fault; a file that it removes meanwhile is passed over.
@@ -230,7 +230,7 @@ class Epochs:
             yield f"leader epoch {epoch}, but {names.LEADER_EPOCHS} says {self._entries[slot][1]}"
 
 
-_OFFSET_FILES = (names.RECOVERY_POINTS, names.HIGH_WATERMARKS, names.LOG_STARTS)
+_OFFSET_FILES = (names.RECOVERY_POINTS, names.HIGH_WATERMARKS, names.LOG_STARTS, names.CLEANED_OFFSETS)
 
 
 def partition_folders(fs: FileSystem, path: str) -> list[str]:
@@ -252,7 +252,10 @@ def is_partition_folder(fs: FileSystem, path: str) -> bool:
 
 
 def is_data_folder(fs: FileSystem, path: str) -> bool:
-    return fs.exists(f"{path}/{names.META_PROPERTIES}") or bool(partition_folders(fs, path))
+    """Its mark, or one partition: a folder's name alone says little, there are others that end in a number."""
+    return fs.exists(f"{path}/{names.META_PROPERTIES}") or any(
+        is_partition_folder(fs, f"{path}/{name}") for name in partition_folders(fs, path)
+    )
 
 
 def _name(path: str) -> str:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from penstock import __version__
 from penstock.cli.arguments import Parser, describe
 from penstock.cli.failures import FAILED, INTERRUPTED, OK, USAGE, CommandFailed, in_words
+from penstock.runtime.streams import settle_streams
 
 
 class Command(NamedTuple):
@@ -41,8 +42,11 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     try:
+        settle_streams()
         given = list(sys.argv[1:] if arguments is None else arguments)
-        options = build_parser(given[:1]).parse_args(given)
+        options, left = build_parser(given[:1]).parse_known_args(given)
+        if left:
+            options.parser.error(f"unrecognized arguments: {left[0]}")
         return _run(options.run, options)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -64,6 +68,7 @@ def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         subparser = commands.add_parser(command.name, help=command.summary)
+        subparser.set_defaults(parser=subparser)
         if command.name in wanted:
             importlib.import_module(f"penstock.cli.{command.module}").configure(subparser)
     return parser

@@ -1,7 +1,8 @@
 """What commands write: tables for people, JSON for scripts.
 
-On a terminal tables come from rich, which is imported only then; anywhere else they are plain text with aligned
-columns, so that ``awk`` and eyes can read them. stdout carries what was asked for, stderr everything else.
+On a terminal tables come from rich, which is imported only then; anywhere else, and where the terminal is too narrow,
+they are plain text with aligned columns, so that ``awk`` and eyes can read them. stdout carries what was asked for,
+stderr everything else.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from penstock.runtime.streams import terminal_columns
+
+FOLDED_WIDTH_MIN = 24
 
 
 class Column(NamedTuple):
@@ -19,13 +24,13 @@ class Column(NamedTuple):
 
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str = "") -> None:
     cells = [[shown(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        _print_rich_table(columns, cells, title)
+    titles = [column.title for column in columns]
+    widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
+    if sys.stdout.isatty() and _fits(widths):
+        _print_rich_table(columns, cells, title, widest=widths.index(max(widths)))
         return
     if title:
         print(title)
-    titles = [column.title for column in columns]
-    widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
     for line in (titles, *cells):
         aligned = (
             text.rjust(width) if column.is_number else text.ljust(width)
@@ -34,15 +39,24 @@ def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, 
         print("  ".join(aligned).rstrip())
 
 
-def _print_rich_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], title: str) -> None:
+def _fits(widths: Sequence[int]) -> bool:
+    """Whether a terminal has room for all columns, the widest of which may be folded, but not to nothing: rich would
+    leave columns out without a word."""
+    widest = max(widths)
+    between = 3 * (len(widths) - 1) + 2
+    return sum(widths) - widest + min(widest, FOLDED_WIDTH_MIN) + between <= terminal_columns()
+
+
+def _print_rich_table(columns: Sequence[Column], cells: Sequence[Sequence[str]], title: str, *, widest: int) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column.title, justify="right" if column.is_number else "left", overflow="fold")
+    for number, column in enumerate(columns):
+        justify: Literal["left", "right"] = "right" if column.is_number else "left"
+        table.add_column(column.title, justify=justify, overflow="fold", no_wrap=number != widest)
     for row in cells:
         table.add_row(*map(Text, row))  # Text: what stands in brackets is no markup
     Console().print(table)

@@ -97,10 +97,10 @@ async def produce(client: Client, options: argparse.Namespace) -> int:
         try:
             stop = await _feed(producer, topic, options, account, ThreadWorkers(threads_max=1))
             await producer.flush()
-        except asyncio.CancelledError:  # Ctrl-C: what was sent gets its time to arrive, and is told
+        except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what was sent gets its time to arrive, and is told
             await _flush_for(producer, options.timeout)
             account.abandon()
-            note(f"penstock: stopped by Ctrl-C: {_told(account, topic.name, options)}")
+            note(f"penstock: stopped: {_told(account, topic.name, options)}")
             raise
     account.abandon()
     if account.first_failure is not None and (stop is None or account.first_failure.line < stop.line):

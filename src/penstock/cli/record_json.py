@@ -55,6 +55,8 @@ def _field(name: str, data: bytes | None) -> dict[str, Any]:
 
 def parse_record(line: bytes) -> InputRecord:
     """Raises ``BadRecord``."""
+    if not line.strip():
+        raise BadRecord("the line is empty")
     try:
         found = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from penstock.cli.connection import unknown_topic
 from penstock.cli.failures import OK, CommandFailed, counted
 from penstock.cli.output import Column, bytes_in_words, print_json, print_table
+from penstock.cli.progress import Progress
 from penstock.client import Client, ClientError, PartitionView, TopicView
 from penstock.client.admin import EARLIEST, LATEST, Admin, ConfigEntry, ConfigResource
 from penstock.model import ErrorCode, TopicPartition
@@ -60,7 +61,11 @@ class Details(NamedTuple):
 
 async def show_details(client: Client, options: argparse.Namespace) -> int:
     topics = await _wanted(client, options.names)
-    details = [await _details(client, topic) for topic in topics]
+    details: list[Details] = []
+    with Progress("asking about topics", len(topics), clock=client.clock) as bar:
+        for topic in topics:
+            details.append(await _details(client, topic))
+            bar.advance(1)
     if options.json:
         print_json([_document(each) for each in details])
     elif not details:

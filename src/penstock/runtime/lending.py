@@ -4,13 +4,17 @@ Promises    Only bytes that are in memory are lent, so that nobody waits for a d
             (cachestat, Linux 6.5). The windows of all files together are at most ``WINDOWS_MAX``; the one not used for
             longest goes first. A window lives for as long as somebody holds a view on it, whatever happens to its file.
 Careful     A view is for handing to the kernel. Python code that looks into it would die (SIGBUS) of a page that was
-            cut off or can't be read any more; a system call is only told EFAULT, and its connection ends.
+            cut off or can't be read any more; a system call is only told EFAULT, and its connection ends. asyncio's own
+            transports copied what they were given before Python 3.12, and whatever encrypts looks at every byte: on
+            such a loop nothing is lent, and such connections must not be given lent bytes.
 Why         A fetch of 1 MB costs two copies when it is read into memory first, and one when the socket takes it from
             the page cache (docs/decisions/0004).
 """
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import mmap
 import os
 import sys
@@ -23,23 +27,27 @@ WINDOWS_MAX = 8
 """Address space, and at most that much resident memory, which the kernel may take back at any time."""
 
 _PAGE_BYTES = mmap.PAGESIZE
+_ASYNCIO_COPIES = sys.version_info < (3, 12)
 _CACHESTAT = 451  # the same number on every machine that came to Linux after 2019 or renumbered by then
 _MACHINES = ("x86_64", "aarch64", "riscv64", "ppc64le", "s390x")
 
 
 class NotLending(OSError):
-    """This system can't say what is in memory."""
+    """This system can't say what is in memory, or its event loop would look into what it is given."""
 
 
 class Windows:
     """``lend`` is called on the loop's thread only. Raises ``NotLending``."""
 
     def __init__(self) -> None:
+        if _loop_copies():
+            raise NotLending("asyncio before Python 3.12 copies what it sends")
         self._pages_in_memory = _cachestat()
         self._windows: dict[tuple[object, int], mmap.mmap] = {}  # the longest unused first
 
     def lend(self, owner: object, descriptor: int, position: int, size: int, file_bytes: int) -> memoryview | None:
-        """``size`` bytes of the file; None when some are not in memory, or more than one window shows."""
+        """``size`` bytes of the file; None when some are not in memory, or more than one window shows. ``OSError``: not
+        now."""
         if not 0 < size <= LENT_BYTES_MAX:
             return None
         pages = (position + size - 1) // _PAGE_BYTES - position // _PAGE_BYTES + 1
@@ -65,7 +73,14 @@ class Windows:
 
 def _map(descriptor: int, start: int, file_bytes: int) -> mmap.mmap:
     size = min(STEP_BYTES + LENT_BYTES_MAX, file_bytes - start)
-    return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ, offset=start)
+    try:
+        return mmap.mmap(descriptor, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ, offset=start)
+    except ValueError as error:  # the file is shorter than that: it is being cut, through another descriptor
+        raise OSError(errno.EAGAIN, str(error)) from error
+
+
+def _loop_copies() -> bool:
+    return _ASYNCIO_COPIES and isinstance(asyncio._get_running_loop(), asyncio.BaseEventLoop)
 
 
 def _cachestat() -> Callable[[int, int, int], int]:

@@ -80,6 +80,9 @@ class WorkerProcesses:
                 return child
             except ProcessLost:
                 self._end(child, politely=False)
+            except BaseException:
+                self._end(child, politely=False)
+                raise
         child = await _Child.start()
         self._children[child] = None
         try:

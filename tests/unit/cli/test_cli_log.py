@@ -269,10 +269,19 @@ def test_leader_epochs_that_fall_are_found(folder: Folder, penstock: Any) -> Non
     assert "leader epoch 0 after 3" in fault
 
 
-def test_a_checkpoint_beyond_the_end_of_its_log_is_found(folder: Folder, penstock: Any) -> None:
-    (folder.data_dir / "replication-offset-checkpoint").write_text("0\n2\norders 0 31\nother 0 7\n")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "replication-offset-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    ],
+)
+def test_a_checkpoint_beyond_the_end_of_its_log_is_found(folder: Folder, penstock: Any, name: str) -> None:
+    (folder.data_dir / name).write_text("0\n2\norders 0 31\nother 0 7\n")
     (fault,) = verify(penstock, folder.data_dir).faults
-    assert fault == "replication-offset-checkpoint: orders-0 is at offset 31, its log ends at 30"
+    assert fault == f"{name}: orders-0 is at offset 31, its log ends at 30"
 
 
 def test_a_malformed_checkpoint_is_found(folder: Folder, penstock: Any) -> None:
@@ -293,6 +302,7 @@ def test_a_file_full_of_faults_is_told_by_its_first(folder: Folder, penstock: An
 
 def test_what_is_not_there_or_not_a_broker_s_is_refused_in_one_sentence(tmp_path: Path, penstock: Any) -> None:
     (tmp_path / "notes.txt").write_text("hello")
+    (tmp_path / "python-3").mkdir()  # named as a partition's folder, and none
     for path, says in (
         (tmp_path / "nothing", "there is no such file or folder"),
         (tmp_path / "notes.txt", "is no file of a broker"),

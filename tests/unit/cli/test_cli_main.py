@@ -46,7 +46,15 @@ def test_every_command_has_help_with_examples_and_exit_codes(prog: str, parser: 
         ([], "penstock: COMMAND is missing; penstock --help shows how"),
         (["sreve"], "penstock: sreve is no command (did you mean serve?)"),
         (["topics", "lst"], "penstock topics: lst is no action (did you mean list?)"),
-        (["produce", "t", "--ack", "1"], "--ack is no option here (did you mean --acks?)"),
+        (
+            ["produce", "t", "--ack", "1"],
+            "penstock produce: --ack is no option here (did you mean --acks?); penstock produce --help",
+        ),
+        (
+            ["topics", "create", "t", "--partitons=3"],
+            "penstock topics create: --partitons=3 is no option here (did you",
+        ),
+        (["topics", "list", "t"], "penstock topics list: t is one argument too many"),
         (["produce", "t", "--acks", "2"], "2 is no value for --acks (all, 1, 0)"),
         (["topics", "create"], "penstock topics create: NAME is missing"),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,20 @@ def test_the_examples_name_an_address_that_this_machine_can_reach(make_broker: C
     broker = make_broker(arguments=["--listen", "0.0.0.0:0"]).start()
     broker.stop()
     assert f"bootstrap server 127.0.0.1:{broker.port}," in broker.logs()
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_stream_that_the_caller_closed_is_no_reason_to_crash(broker: BrokerProcess, closed: str) -> None:
+    """A socket would get the stream's number, and libuv aborts the process that closes such a one."""
+    command = shlex.join(penstock_command("topics", "list", "-b", broker.bootstrap_servers))
+    done = subprocess.run(["sh", "-c", f"{command} {closed}"], env=penstock_environment(None), capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_what_a_character_set_lacks_is_no_traceback() -> None:
+    environment = penstock_environment({"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = subprocess.run(penstock_command("--help"), env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"") and "exit codes: 0 done · 1 failed".encode() in done.stdout
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

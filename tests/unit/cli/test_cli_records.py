@@ -41,7 +41,9 @@ def test_a_value_that_is_no_text_is_written_as_its_json(value: Any, written: byt
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (b"", "invalid JSON"),
+        (b"", "the line is empty"),
+        (b"  ", "the line is empty"),
+        (b"{", "invalid JSON"),
         (b"\xff", "invalid JSON"),
         (b'{"value": NaN}', "invalid JSON"),
         (b"null", "it should be an object"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import subprocess
 import sys
 from array import array
@@ -46,6 +47,26 @@ def test_a_table_on_a_terminal_is_drawn_and_names_are_no_markup(monkeypatch: pyt
     monkeypatch.setattr(sys, "stdout", screen)
     print_table(COLUMNS, ROWS)
     assert "─" in screen.getvalue() and "1,234,567" in screen.getvalue() and "[red]name[/red]" in screen.getvalue()
+
+
+def test_a_terminal_that_is_too_narrow_for_a_table_loses_no_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = [Column("name"), Column("leader", True), Column("replicas"), Column("size", True)]
+    row = ("orders", 1, "1,2,3", "10.6 KiB")
+    for width in (10, 20, 30, 40, 60):
+        screen = Terminal()
+        monkeypatch.setattr(sys, "stdout", screen)
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_table(columns, [row])
+        assert all(str(cell) in screen.getvalue() for cell in (*row, *(column.title for column in columns))), width
+
+
+def test_a_long_value_is_folded_and_the_other_columns_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    monkeypatch.setenv("COLUMNS", "60")
+    print_table([Column("setting"), Column("value")], [("compression.type", "x" * 200)])
+    assert "compression.type" in screen.getvalue() and screen.getvalue().count("x") == 200
+    assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines())) <= 60
 
 
 def test_what_is_quick_shows_no_bar_and_imports_nothing() -> None:

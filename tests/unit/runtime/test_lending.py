@@ -144,4 +144,30 @@ def test_lending_is_no_blocking_call(file: DiskFile) -> None:
     async def run() -> None:
         assert file.lend_nowait(0, 100) is not None
 
+    lent(file, 0, 1)  # whether this machine can lend is settled
+    asyncio.run(run())
+
+
+def test_what_lies_before_a_cut_that_is_under_way_is_lent_or_read_but_no_error(file: DiskFile, tmp_path: Path) -> None:
+    """A log is cut through a descriptor of its own: the file that readers have knows of it a moment later."""
+    other = DiskFileSystem().open(str(tmp_path / "file"))
+    other.truncate(500_000)
+    other.close()
+    assert file.lend_nowait(0, 100_000) is None
+    assert file.read_nowait(0, 100_000) == CONTENT[:100_000]
+    assert files._can_lend
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_nothing_is_lent_to_transports_that_would_look_into_it(
+    file: DiskFile, monkeypatch: pytest.MonkeyPatch, copies: bool
+) -> None:
+    """asyncio's join what they are given before Python 3.12; uvloop's, and the newer ones, hand it to the kernel."""
+    monkeypatch.setattr(files, "_windows", None)
+    monkeypatch.setattr(files, "_can_lend", True)
+    monkeypatch.setattr(lending, "_ASYNCIO_COPIES", copies)
+
+    async def run() -> None:
+        assert (file.lend_nowait(0, 100_000) is None) is copies
+
     asyncio.run(run())
