@@ -9,15 +9,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import msgspec
+import pytest
 
 from penstock.config.log import LogConfig
+from penstock.protocol.records.control import build_end_txn_marker
 from penstock.storage.log import PartitionLog
 from simulation.harness.clock import ManualClock
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.processes import SimulatedProcesses
 from unit.storage.compaction_rig import BY_HAND, COMPACTED, Kept, batches_of, compact, compactor_of, kept, keyed, table
-from unit.storage.storage_rig import Rig
+from unit.storage.storage_rig import NOW_MS, Rig
 
 
 class Ghost:
@@ -207,3 +209,52 @@ def test_a_power_cut_during_the_recovery_from_a_power_cut() -> None:
         assert count > 300
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("segment_bytes", [250, 2_000])
+def test_aborted_transactions_stay_known(segment_bytes: int) -> None:
+    """Without its entry in the transaction index an aborted record that still lies there would be read as committed."""
+
+    async def run() -> None:
+        config = msgspec.structs.replace(COMPACTED, segment_bytes=segment_bytes)
+        rig = Rig(config=config, storage=BY_HAND)
+        log = await rig.open()
+        for number in range(3):
+            await rig.append(log, keyed(("a", str(number)), (f"own-{number}", "x")))
+            place = {"attributes": 0x10, "producer_id": 5 + number, "producer_epoch": 0, "base_sequence": 0}
+            await rig.append(log, keyed(("b", "aborted"), **place))
+            await rig.append(log, abort_marker(producer_id=5 + number))
+            await log.roll()
+        await rig.append(log, keyed(("b", "active")), flush=True)
+        log.producers.on_high_watermark(log.log_end_offset)
+        await rig.checkpoint()
+        known = [each[:3] for each in log.aborted]
+        assert len(known) == 3
+        start = len(rig.disk.trace)
+        while await compactor_of(rig).clean_dirtiest():
+            pass
+        assert [each[:3] for each in log.aborted] == known
+        await rig.tasks.cancel_all()
+        count = 0
+        for state in rig.disk.crash_states(states_per_moment_max=30, first_operation=start):
+            disk = rig.disk.after(state)
+            second = Rig(disk, config=config, storage=BY_HAND)
+            assert [each[:3] for each in (await second.open()).aborted] == known, state.story
+            await second.tasks.cancel_all()
+            if any(".swap" in name for folder in state.image.directories.values() for name in folder):
+                for deeper in disk.crash_states(states_per_moment_max=4):
+                    third = Rig(disk.after(deeper), config=config, storage=BY_HAND)
+                    assert [each[:3] for each in (await third.open()).aborted] == known, (state.story, deeper.story)
+                    await third.tasks.cancel_all()
+            count += 1
+        assert count > 100
+
+    asyncio.run(run())
+
+
+def abort_marker(*, producer_id: int) -> bytes:
+    return bytes(
+        build_end_txn_marker(
+            producer_id=producer_id, producer_epoch=0, is_abort=True, coordinator_epoch=1, timestamp=NOW_MS
+        )
+    )

@@ -51,6 +51,18 @@ class Ask:
     answered: bool = True
     """False: acks=0, whose silence shows in the next answer being the next request's."""
     connection: str = "main"
+    parked: str = ""
+    """Sent and left waiting under this name; the step ``answer(name)`` reads what comes."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a request that was parked is answered at last."""
+
+    parked: str
+    label: str
+    unordered: Sequence[str] = ()
+    capture: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,11 +84,18 @@ class MakeTopic:
 
 
 @dataclass(frozen=True)
+class MakeName:
+    """A name that no other script or round uses: of a group, say."""
+
+    handle: str
+
+
+@dataclass(frozen=True)
 class Restart:
     """The broker is stopped politely and started again on its data; only for scripts with a ``fresh`` one."""
 
 
-Step = Ask | Raw | MakeTopic | Restart
+Step = Ask | Answer | Raw | MakeTopic | MakeName | Restart
 
 
 @dataclass(frozen=True)
@@ -84,6 +103,8 @@ class Script:
     name: str
     steps: Sequence[Step]
     each: str | None = None
+    only: Sequence[int] = ALL
+    """Of ``each``, where its versions are told apart by more than their fields."""
     fresh: bool = False
     """Needs a broker that nobody has asked for anything yet."""
 
@@ -99,9 +120,20 @@ def ask(
     patience_s: float = 30.0,
     answered: bool = True,
     connection: str = "main",
+    parked: str = "",
     **fields: Any,
 ) -> Ask:
-    return Ask(api, fields, label, versions, capture or {}, until, unordered, patience_s, answered, connection)
+    return Ask(api, fields, label, versions, capture or {}, until, unordered, patience_s, answered, connection, parked)
+
+
+def answer(
+    parked: str, label: str = "", *, unordered: Sequence[str] = (), capture: Mapping[str, str] | None = None
+) -> Answer:
+    return Answer(parked, label or parked, unordered, capture or {})
+
+
+def name(handle: str) -> MakeName:
+    return MakeName(handle)
 
 
 def topic(handle: str = "t", *, partitions: int = 1, **configs: str) -> MakeTopic:

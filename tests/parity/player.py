@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from parity.notation import Ask, MakeTopic, Raw, Restart, Script, Step, resolve
+from parity.notation import Answer, Ask, MakeName, MakeTopic, Raw, Restart, Script, Step, resolve
 from parity.plain import Plain, at, make_request, plain
 from parity.surroundings import Peer, Surroundings
 from penstock.protocol.apis import APIS
@@ -40,7 +40,7 @@ def play(script: Script, peer: Peer) -> list[Seen]:
 
 
 def rounds(script: Script) -> list[int | None]:
-    return list(versions_of(script.each)) if script.each else [None]
+    return list(script.only or versions_of(script.each)) if script.each else [None]
 
 
 def versions_of(api: str) -> range:
@@ -51,13 +51,13 @@ def steps_of(script: Script, version: int | None) -> Iterator[tuple[str, int | N
     """(label, version, step) as played; the labels are unique."""
     times: dict[str, int] = {}
     for step in script.steps:
-        if isinstance(step, MakeTopic | Restart):
+        if isinstance(step, MakeTopic | MakeName | Restart):
             yield "", None, step
             continue
         label = step.label or (step.api if isinstance(step, Ask) else "")
         times[label] = times.get(label, 0) + 1
         label = label if times[label] == 1 else f"{label} ({times[label]})"
-        if isinstance(step, Raw):
+        if isinstance(step, Raw | Answer):
             yield label, None, step
         elif step.versions is None:
             at_version = version if step.api == script.each else versions_of(step.api)[-1]
@@ -76,6 +76,7 @@ class Round:
         self.version = version
         self.began_ms = time.time_ns() // 1_000_000
         self._wires: dict[str, Wire] = {}
+        self._parked: dict[str, tuple[Ask, int, int]] = {}
         self.variables: dict[str, Any] = {
             "cluster": peer.cluster_id,
             "port": int(peer.bootstrap.rpartition(":")[2]),
@@ -96,12 +97,20 @@ class Round:
         for label, version, step in steps_of(self.script, self.version):
             if isinstance(step, MakeTopic):
                 self._make_topic(step)
+            elif isinstance(step, MakeName):
+                self.variables[step.handle] = self._name(step.handle)
             elif isinstance(step, Restart):
                 assert self.script.fresh, "others use this broker too"
                 self._hang_up()
                 self.peer.restart()
             elif isinstance(step, Raw):
                 yield Seen(label, self.version, self._raw(step))
+            elif isinstance(step, Answer):
+                yield Seen(label, self.version, self._answer(step))
+            elif step.parked:
+                assert version is not None
+                request = make_request(step.api, version, resolve(step.fields, self.variables))
+                self._parked[step.parked] = step, version, self._wire(step.connection).send(request, version)
             else:
                 assert version is not None
                 answer = self._ask(step, version)
@@ -109,12 +118,15 @@ class Round:
                 yield Seen(label, version if self.version is None else self.version, answer)
 
     def _make_topic(self, step: MakeTopic) -> None:
-        words = re.sub(r"[^a-z0-9]+", "-", self.script.name.lower())[:60].strip("-")
-        name = f"{words}-{step.handle}" + ("" if self.version is None else f"-v{self.version}")
+        name = self._name(step.handle)
         with Wire(self.peer.bootstrap) as wire:
             made = create_topic(wire, name, partitions=step.partitions, configs=dict(step.configs))
         self.variables[step.handle] = name
         self.variables[step.handle + ".id"] = made.id
+
+    def _name(self, handle: str) -> str:
+        words = re.sub(r"[^a-z0-9]+", "-", self.script.name.lower())[:60].strip("-")
+        return f"{words}-{handle}" + ("" if self.version is None else f"-v{self.version}")
 
     # --- asking
 
@@ -126,6 +138,13 @@ class Round:
             if step.until is None or message is None or step.until(message) or time.monotonic() > until:
                 break
             time.sleep(0.02)
+        return self._said(step, answer, message)
+
+    def _answer(self, step: Answer) -> Plain:
+        asked, version, correlation_id = self._parked.pop(step.parked)
+        return self._said(step, *self._receive(asked, version, correlation_id))
+
+    def _said(self, step: Ask | Answer, answer: Plain, message: Any) -> Plain:
         if message is not None:
             for name, path in step.capture.items():
                 self.variables[name] = at(message, path)
@@ -136,8 +155,14 @@ class Round:
         wire.socket.settimeout(step.patience_s)
         try:
             sent = wire.send(request, version)
-            if not step.answered:
-                return {"no answer": "expected"}, None
+        except (BrokenPipeError, ConnectionResetError):
+            self._wires.pop(step.connection).close()
+            return {"connection": "closed"}, None
+        return self._receive(step, version, sent) if step.answered else ({"no answer": "expected"}, None)
+
+    def _receive(self, step: Ask, version: int, sent: int) -> tuple[Plain, Any]:
+        wire = self._wire(step.connection)
+        try:
             return self._read(wire.receive_frame(), step.api, version, sent)
         except (ConnectionClosed, BrokenPipeError, ConnectionResetError):
             self._wires.pop(step.connection).close()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from parity.plain import Plain
 
 MOMENTS = re.compile(r"-?\b\d{13,19}\b")
+MEMBER_ID = re.compile(r"(.*-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[A-Za-z0-9_-]{22}")
 HOUR_MS, LONG_MAX = 3_600_000, (1 << 63) - 1
 
 
@@ -119,9 +120,19 @@ def _new_id(around: Surroundings, value: bytes) -> str | None:
     return "${a new id}" if is_random and value not in around.variables.values() else None
 
 
+def _new_member(around: Surroundings, value: str | None) -> str | None:
+    """The broker's ids of members: what they are called by, and something random."""
+    found = MEMBER_ID.fullmatch(value or "")
+    if found is None or value in around.variables.values():
+        return None
+    return (found[1] or "") + "${a new id}"
+
+
 FIELDS: dict[str, Callable[[Surroundings, Any], str | None]] = {
     # Ids that no step captured, because nothing is done with them.
     "topic_id": _new_id,
+    "member_id": _new_member,
+    "leader": _new_member,
     # The one that was asked; captured numbers likewise.
     "port": _number,
     "producer_id": _number,

@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
 from penstock.broker.handlers import fetch, produce
 from penstock.broker.handlers.fetch_open import FetchOpener
+from penstock.broker.handlers.produce_transactions import ProduceTransactions
+from penstock.broker.local_markers import LocalMarkers
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replicas
 from penstock.broker.security.authorizer import AllowAll
 from penstock.broker.server import Server
 from penstock.broker.services import Broker
+from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.cluster.controller import Controller
 from penstock.cluster.delta import Delta
 from penstock.cluster.features import OF_A_NEW_CLUSTER
@@ -117,6 +121,27 @@ class BrokerApp:
             defaults=settings.topics,
             validate_topic_configs=lambda configs: check_topic(configs, self.settings.effective),
         )
+        self._groups = GroupCoordinator(
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            clock=ports.clock,
+            random=ports.random,
+            tasks=ports.tasks,
+            settings=lambda: self.settings.groups,
+        )
+        markers = LocalMarkers(
+            self._replicas, ports.clock, ports.tasks, offsets_topic=OFFSETS_TOPIC, offsets=self._groups.runtime
+        )
+        self._transactions = TransactionCoordinator(
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            clock=ports.clock,
+            tasks=ports.tasks,
+            settings=lambda: self.settings.transactions,
+            markers=markers,
+        )
         self._broker = Broker(
             settings=settings,
             clock=ports.clock,
@@ -126,6 +151,9 @@ class BrokerApp:
             replicas=self._replicas,
             logs=self._logs,
             authorizer=AllowAll(),
+            groups=self._groups,
+            transactions=self._transactions,
+            markers=markers,
         )
         self._server = self._make_server()
         await self._serve_metrics()
@@ -147,6 +175,8 @@ class BrokerApp:
     async def stop(self) -> None:
         self._is_stopping = True
         await self._server.stop_serving()
+        await self._transactions.stop()
+        await self._groups.stop()
         await self._answer_what_is_parked()
         await self._server.close()
         if self._observability is not None:
@@ -159,7 +189,7 @@ class BrokerApp:
         """What is appended is answered before the connections close: its producers need not send it again."""
         clock = self._ports.clock
         deadline = clock.monotonic() + STOP_WAIT_S
-        while len(self._parked_produces) and clock.monotonic() < deadline:
+        while (len(self._parked_produces) or self._groups.is_answering) and clock.monotonic() < deadline:
             await clock.sleep(STOP_STEP_S)
 
     # --- putting together
@@ -175,6 +205,11 @@ class BrokerApp:
             ports.tasks,
             ports.workers,
             self._requests.of(produce.API.name),
+            ProduceTransactions(
+                self._transactions.verifier,
+                ports.clock,
+                verifies=lambda: self.settings.transactions.verifies_partitions,
+            ),
         )
         sessions = self._sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
@@ -266,6 +301,7 @@ class BrokerApp:
             self._reconfigure()
             self._replicas.reconfigure_all()
         self._replicas.apply(delta)
+        self._groups.image_changed(delta)
 
     def _reconfigure(self) -> None:
         """Dynamic settings changed: everybody gets the new object."""

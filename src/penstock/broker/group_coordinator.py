@@ -21,6 +21,7 @@ from penstock.cluster.image import MetadataImage
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer import ImageTopics
 from penstock.coordination.groups.machine import GroupMachine
+from penstock.coordination.groups.meters import GroupMeters
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended
 from penstock.coordination.runtime import CoordinatorRuntime, Decision
@@ -55,6 +56,7 @@ class GroupCoordinator:
         self._settings_of: tuple[GroupSettings, int] | None = None
         self._topics = ImageTopics(image)
         self._under_way = self._parked = 0
+        self.meters = GroupMeters()
         self.topic = CoordinatorTopic(
             OFFSETS_TOPIC,
             image=image,
@@ -162,6 +164,7 @@ class GroupCoordinator:
             random=self._random,
             write_soon=lambda what, decide: self.runtime.write_soon(partition, what, decide),
             topics=lambda: self._topics,
+            meters=self.meters,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock import __version__
 from penstock.broker.fetch_sessions import FetchSessions
@@ -20,7 +20,6 @@ from penstock.broker.server import Server
 from penstock.config.broker import BrokerSettings
 from penstock.model import invariant
 from penstock.ports import Clock, ProcessFacts
-from penstock.storage.compaction.compactor import Compactor
 from penstock.storage.manager import LogManager
 from penstock.telemetry import catalogue, logs
 from penstock.telemetry.endpoint import Verdict
@@ -29,6 +28,9 @@ from penstock.telemetry.looked_up import LookedUp
 from penstock.telemetry.loop_watch import LoopWatch
 from penstock.telemetry.metrics import OTHER, Counter, Point, Source
 from penstock.telemetry.requests import RequestMeters
+
+if TYPE_CHECKING:
+    from penstock.storage.compaction.compactor import Compactor
 
 BREATHE_EVERY = 1_000
 """Partitions walked over without showing any, before the loop gets its turn."""

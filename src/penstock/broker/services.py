@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from penstock.broker.group_coordinator import GroupCoordinator
+    from penstock.broker.local_markers import LocalMarkers
     from penstock.broker.replicas import Replicas
     from penstock.broker.security.authorizer import Authorizer
+    from penstock.broker.transaction_coordinator import TransactionCoordinator
     from penstock.cluster.controller import Controller
     from penstock.cluster.image import MetadataImage
     from penstock.config.broker import BrokerSettings
@@ -25,3 +28,6 @@ class Broker:
     replicas: Replicas
     logs: LogManager
     authorizer: Authorizer
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: LocalMarkers

@@ -7,8 +7,9 @@ protocols by it (transactions v2 only where ``transaction.version`` is 2), so no
 from __future__ import annotations
 
 SUPPORTED: dict[str, tuple[int, int]] = {
+    "group.version": (0, 1),  # 1: the consumer protocol of KIP-848
     "metadata.version": (7, 30),  # what Kafka 4.3 says of itself; tools show it, no client decides anything by it
 }
 """Lowest and highest level that this program understands."""
 
-OF_A_NEW_CLUSTER: dict[str, int] = {"metadata.version": 30}
+OF_A_NEW_CLUSTER: dict[str, int] = {"group.version": 1, "metadata.version": 30}

@@ -28,13 +28,24 @@ class ProducerIds:
 
     async def take(self) -> int:
         """The next id. COORDINATOR_NOT_AVAILABLE, which clients retry, when the store does not give a block."""
-        while self._next == self._end:
-            async with self._one_at_a_time:
-                if self._next == self._end:  # else somebody fetched the block while we waited for our turn
-                    self._next, self._end = await self._take_block()
+        while (producer_id := self.take_nowait()) is None:
+            await self.have_some()
+        return producer_id
+
+    def take_nowait(self) -> int | None:
+        """The next id, if there is one at hand."""
+        if self._next == self._end:
+            return None
         producer_id = self._next
         self._next += 1
         return producer_id
+
+    async def have_some(self) -> None:
+        """Return when there is an id at hand. Raises as ``take`` does."""
+        if self._next == self._end:
+            async with self._one_at_a_time:
+                if self._next == self._end:  # else somebody fetched the block while we waited for our turn
+                    self._next, self._end = await self._take_block()
 
     async def keep_above(self, producer_id: int) -> None:
         """Never hand out an id up to ``producer_id``: logs of another cluster know it. A producer that was given it

@@ -18,6 +18,7 @@ from penstock.config.listeners import Listener, parse_address, parse_listeners
 from penstock.config.log import LogConfig
 from penstock.config.setting import ConfigError, Value
 from penstock.config.topics import log_defaults, topic_config
+from penstock.config.transactions import TransactionSettings
 
 __all__ = [
     "BrokerSettings",
@@ -105,6 +106,7 @@ class BrokerSettings(msgspec.Struct, frozen=True):
     topics: TopicDefaults
     storage: StorageSettings
     groups: GroupSettings
+    transactions: TransactionSettings
     log: LogConfig
     rack: str | None
     metrics: MetricsSettings | None
@@ -140,6 +142,7 @@ def build(effective: Effective) -> BrokerSettings:
         ),
         storage=_storage(read),
         groups=_groups(read),
+        transactions=_transactions(read),
         log=log_defaults(effective),
         rack=read.text("broker.rack") or None,
         metrics=_metrics(read),
@@ -238,6 +241,20 @@ def _groups(read: _Reader) -> GroupSettings:
         topic_partitions=read.number("offsets.topic.num.partitions"),
         topic_replication_factor=read.number("offsets.topic.replication.factor"),
         topic_segment_bytes=read.number("offsets.topic.segment.bytes"),
+    )
+
+
+def _transactions(read: _Reader) -> TransactionSettings:
+    return TransactionSettings(
+        timeout_ms_max=read.number("transaction.max.timeout.ms"),
+        id_expiration_ms=read.number("transactional.id.expiration.ms"),
+        abort_check_interval_ms=read.number("transaction.abort.timed.out.transaction.cleanup.interval.ms"),
+        expiry_check_interval_ms=read.number("transaction.remove.expired.transaction.cleanup.interval.ms"),
+        verifies_partitions=read.flag("transaction.partition.verification.enable"),
+        topic_partitions=read.number("transaction.state.log.num.partitions"),
+        topic_replication_factor=read.number("transaction.state.log.replication.factor"),
+        topic_min_in_sync=read.number("transaction.state.log.min.isr"),
+        topic_segment_bytes=read.number("transaction.state.log.segment.bytes"),
     )
 
 

@@ -159,6 +159,15 @@ _ROWS = (
     Setting("socket.receive.buffer.bytes", INT, "102400"),
     Setting("socket.request.max.bytes", INT, "104857600", between(1)),
     Setting("socket.send.buffer.bytes", INT, "102400"),
+    Setting("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, "10000", between(1)),
+    Setting("transaction.max.timeout.ms", INT, "900000", between(1)),
+    Setting("transaction.partition.verification.enable", BOOLEAN, "true", mode=CLUSTER_WIDE),
+    Setting("transaction.remove.expired.transaction.cleanup.interval.ms", INT, "3600000", between(1)),
+    Setting("transaction.state.log.min.isr", INT, "2", between(1)),
+    Setting("transaction.state.log.num.partitions", INT, "50", between(1)),
+    Setting("transaction.state.log.replication.factor", SHORT, "3", between(1)),
+    Setting("transaction.state.log.segment.bytes", INT, "104857600", between(1)),
+    Setting("transactional.id.expiration.ms", INT, "604800000", between(1)),
     Setting("unclean.leader.election.enable", BOOLEAN, "false", mode=CLUSTER_WIDE),
 )
 

@@ -156,6 +156,20 @@ _BROKER = {
     "socket.receive.buffer.bytes": "The receive buffer of a socket; -1 leaves it to the system.",
     "socket.request.max.bytes": "The largest request that is accepted.",
     "socket.send.buffer.bytes": "The send buffer of a socket; -1 leaves it to the system.",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "How often transactions that are open for too "
+    "long are looked for, in milliseconds.",
+    "transaction.max.timeout.ms": "The longest time-out that a transactional producer may ask for, in milliseconds.",
+    "transaction.partition.verification.enable": "Whether a transaction's first append to a partition is checked "
+    "against its coordinator.",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "How often transactional ids that nobody uses are "
+    "looked for, in milliseconds.",
+    "transaction.state.log.min.isr": "The min.insync.replicas of __transaction_state, when it is made.",
+    "transaction.state.log.num.partitions": "The number of partitions of __transaction_state, when it is made.",
+    "transaction.state.log.replication.factor": "The replication factor of __transaction_state, when it is made; as "
+    "many as there are brokers, if there are fewer.",
+    "transaction.state.log.segment.bytes": "The size of a segment of __transaction_state, when it is made.",
+    "transactional.id.expiration.ms": "A transactional id that was not used for this long is forgotten, in "
+    "milliseconds.",
 }
 
 # Settings without effect are told by what they are about; the longest beginning counts.

@@ -41,6 +41,9 @@ class RecordCodec:
     def __init__(self, types: Mapping[int, RecordType]) -> None:
         self._types = dict(types)
         self._type_of_key = {kind.key: number for number, kind in types.items()}
+        # By the first two bytes of a key and of a value: looked up per record while a million of them are loaded.
+        self._key_decoders: dict[bytes, tuple[RecordType, Callable[[Buffer, int], tuple[Message, int]]] | None] = {}
+        self._value_decoders: dict[tuple[RecordType, bytes], Callable[[Buffer, int], tuple[Message, int]]] = {}
 
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
         number = self._type_of_key[type(record.key)]

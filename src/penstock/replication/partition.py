@@ -16,11 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from penstock.model import BrokerError, ErrorCode, NotLeader, TopicPartition, invariant
-from penstock.protocol.records.header import BatchHeader
+from penstock.protocol.records.control import EndTxnMarker, build_end_txn_marker
+from penstock.protocol.records.header import BatchHeader, read_header
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.log import Appended, PartitionLog
 
 NO_EPOCH = -1
+MARKER_BYTES = 128
+"""More than a marker takes."""
 
 
 def _nobody_listens(high_watermark: int) -> None:
@@ -82,16 +85,48 @@ class Partition:
         Raises ``NotLeader``, ``StorageFailed`` or what the producer's state says (45, 47)."""
         if not self.is_leader:
             raise NotLeader(message=f"this broker does not lead {self.tp}")
-        if header.producer_id >= 0 and not is_coordinator:
-            original = self.log.producers.check(header)
-            if original is not None:  # a retry of what is stored already
-                return Appended(original.base_offset, original.last_offset, original.timestamp)
+        if header.producer_id >= 0:
+            if is_coordinator:
+                self.log.producers.check_on_behalf(header)
+            else:
+                original = self.log.producers.check(header)
+                if original is not None:  # a retry of what is stored already
+                    return Appended(original.base_offset, original.last_offset, original.timestamp)
         log = self.log
         appended = log.append(batch, header, leader_epoch=self.leader_epoch, now_ms=now_ms)
         self._commits.mark_dirty(log, urgent=is_urgent)
         if not self._follows_flush and not self.waits_for_flush:
             self._advance(log.log_end_offset)
         return appended
+
+    def end_transaction(
+        self,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        is_abort: bool,
+        coordinator_epoch: int,
+        raises_epoch: bool,
+        now_ms: int,
+    ) -> Appended:
+        """Append a transaction coordinator's marker; needs ``log.can_append`` of ``MARKER_BYTES``. ``raises_epoch``: by
+        the rules of KIP-890's second version. Raises ``NotLeader``, ``StorageFailed``, INVALID_PRODUCER_EPOCH or
+        TRANSACTION_COORDINATOR_FENCED."""
+        if not self.is_leader:
+            raise NotLeader(message=f"this broker does not lead {self.tp}")
+        batch = memoryview(
+            build_end_txn_marker(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                is_abort=is_abort,
+                coordinator_epoch=coordinator_epoch,
+                timestamp=now_ms,
+            )
+        )
+        header = read_header(batch)
+        marker = EndTxnMarker(is_abort, coordinator_epoch, now_ms)
+        self.log.producers.check_marker(header, marker, raises_epoch=raises_epoch)
+        return self.append(batch, header, now_ms, is_urgent=True, is_coordinator=True)
 
     @property
     def waits_for_flush(self) -> bool:
@@ -103,6 +138,12 @@ class Partition:
     def end_offset_when_flushed(self) -> int:
         """Where the high watermark will be when the flush under way is done, if nothing but that holds it back."""
         return self.log.log_end_offset if self.waits_for_flush else self.high_watermark
+
+    @property
+    def stable_end_offset_when_flushed(self) -> int:
+        """The same for the last stable offset."""
+        first_open = self.log.producers.first_undecided_offset
+        return self.end_offset_when_flushed if first_open is None else min(first_open, self.end_offset_when_flushed)
 
     async def settle(self) -> None:
         """Wait for the flush of what is appended now, so that a question about the end counts what was acknowledged
@@ -133,6 +174,9 @@ class Partition:
             if high_watermark > self.log.log_end_offset:
                 invariant(False, "high watermark above the log's end", self.tp)
             self.high_watermark = high_watermark
+            producers = self.log.producers
+            if producers.unreplicated:
+                producers.on_high_watermark(high_watermark)
             self.on_high_watermark(high_watermark)
 
     def _log_start_moved(self, log_start_offset: int) -> None:

@@ -48,8 +48,8 @@ def look_into(fs: FileSystem, stray: Stray, *, settle: bool) -> Inspected:
 
 
 def make_ready(fs: FileSystem, data_dir: str, folders: Sequence[Inspected], *, keep_log_starts: bool) -> None:
-    """``keep_log_starts``: the folder's own checkpoint of log starts came with the partitions (a whole folder was
-    copied); else what it says about them is about others of their name."""
+    """``keep_log_starts``: the folder's own checkpoints of log starts and cleaned offsets came with the partitions (a
+    whole folder was copied); else what they say about them is about others of their name."""
     for folder in folders:
         _renew_indexes(fs, folder)
         if folder.topic_id is not None and read_topic_id(fs, folder.path) is None:
@@ -60,6 +60,8 @@ def make_ready(fs: FileSystem, data_dir: str, folders: Sequence[Inspected], *, k
     _merge(fs, f"{data_dir}/{names.RECOVERY_POINTS}", {each.tp: each.end_offset for each in folders})
     if not keep_log_starts:
         _merge(fs, f"{data_dir}/{names.LOG_STARTS}", {each.tp: each.start_offset for each in folders})
+        # Of others of their name, too: tombstones would go before what they delete.
+        _leave_out(fs, f"{data_dir}/{names.CLEANED_OFFSETS}", {each.tp for each in folders})
     # Not closed by us: recovery cuts what a crash may have left at their end.
     fs.remove(f"{data_dir}/{names.CLEAN_SHUTDOWN}")
     fs.sync_dir(data_dir)
@@ -93,6 +95,12 @@ def _make_durable(fs: FileSystem, data_dir: str, folders: Iterable[Inspected]) -
             finally:
                 file.close()
         sync_folder(fs, folder.path)
+
+
+def _leave_out(fs: FileSystem, path: str, partitions: Collection[TopicPartition]) -> None:
+    offsets = read_offsets(fs, path)
+    if not offsets.keys().isdisjoint(partitions):
+        fs.write_file_atomically(path, encode_offsets({tp: offsets[tp] for tp in offsets if tp not in partitions}))
 
 
 def _merge(fs: FileSystem, path: str, offsets: dict[TopicPartition, int]) -> None:

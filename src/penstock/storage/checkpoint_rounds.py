@@ -159,6 +159,7 @@ class CheckpointRounds:
         taken out of them, durably. After a crash its log start would hide, and its recovery point vouch for, what it
         never knew."""
         async with self._lock:
+            self._cleaned.pop(tp, None)  # read at start, perhaps, when nothing else was known about the name
             if any(tp in noted for noted in self._noted.values()):
                 await self._write_recovery_points()
                 await self._write_log_starts()

@@ -14,7 +14,7 @@ from penstock.ports import FileSystem
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
 from penstock.storage.segment import SPAN_BYTES, read_span
-from penstock.storage.segment_files import sync_folder
+from penstock.storage.segment_files import rename_logs_last, sync_folder
 
 
 def finish_interrupted_work(fs: FileSystem, path: str) -> None:
@@ -23,7 +23,7 @@ def finish_interrupted_work(fs: FileSystem, path: str) -> None:
     swaps = [name for name in present if name.endswith(names.SWAP)]
     if cleaned or swaps:
         _finish_compaction(fs, path, cleaned, swaps)
-    for name in present:
+    for name in fs.list_dir(path):
         if name.endswith((".tmp", names.DELETED)):
             fs.remove(f"{path}/{name}")
 
@@ -45,18 +45,19 @@ def _finish_compaction(fs: FileSystem, path: str, cleaned: list[str], swaps: lis
         return
     first = min(decided_offsets)
     end = max(_end_offset(fs, f"{path}/{name}", _offset_of(name)) for name in logs)
-    for name in fs.list_dir(path):
+    present = fs.list_dir(path)
+    replaced: list[str] = []
+    for name in present:
         parsed = names.parse_file_name(name)
         if parsed is None or parsed[1] not in names.SEGMENT_SUFFIXES:
             continue
+        if parsed[0] in decided_offsets and names.file_name(parsed[0], names.LOG) not in present:
+            continue  # the new one's already: its log comes last (see ``compaction.swap``)
         if first <= parsed[0] < end or parsed[0] in decided_offsets:
-            fs.remove(f"{path}/{name}")
-    sync_folder(fs, path)
-    # The logs last: as long as one is there, the next start goes through this again.
-    for name in sorted(swaps, key=lambda name: (name in logs, name)):
-        if _offset_of(name) in decided_offsets:
-            fs.rename(f"{path}/{name}", f"{path}/{name[: -len(names.SWAP)]}")
-    sync_folder(fs, path)
+            replaced.append(name)
+    rename_logs_last(fs, path, {name: f"{name}{names.DELETED}" for name in replaced})
+    decided = sorted(name for name in swaps if _offset_of(name) in decided_offsets)
+    rename_logs_last(fs, path, {name: name[: -len(names.SWAP)] for name in decided})
 
 
 def _offset_of(name: str) -> int:

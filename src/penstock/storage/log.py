@@ -38,7 +38,7 @@ from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.log_reads import LogReads
 from penstock.storage.meters import StorageMeters
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
-from penstock.storage.producers import ProducerStates
+from penstock.storage.producers import CompletedTxn, ProducerStates
 from penstock.storage.reads import Read
 from penstock.storage.recovery import Recovered
 from penstock.storage.segment import Segment, SegmentLimits
@@ -114,7 +114,7 @@ class PartitionLog:
         self.recovery_point = 0  # as the checkpoint file says
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates(tp)
-        self.aborted: list[AbortedTxn] = []  # what a read_committed consumer has to leave out
+        self.aborted: list[AbortedTxn] = []  # of all segments, in the order of their ends
         self.size_bytes = 0
         self.is_closed = False
         self.on_flushed: Callable[[int], None] = _nothing
@@ -178,7 +178,7 @@ class PartitionLog:
         if header.producer_id < 0:
             self.producers.end_offset = last_offset + 1
         elif header.attributes & CONTROL_BIT:
-            self.producers.replay(batch, read_header(batch), now_ms)
+            self._note_end(self.producers.replay(batch, read_header(batch), now_ms))
         else:
             self.producers.update(header, base_offset, now_ms)
         append_time_ms = header.max_timestamp if header.attributes & APPEND_TIME_BIT else -1
@@ -189,7 +189,11 @@ class PartitionLog:
         back."""
         invariant(header.base_offset >= self.log_end_offset, "a copied batch goes back", self, header.base_offset)
         self._write(batch, header, header.base_offset, header.leader_epoch)
-        self.producers.replay(batch, header, now_ms)
+        self._note_end(self.producers.replay(batch, header, now_ms))
+
+    def _note_end(self, ended: CompletedTxn | None) -> None:
+        if ended is not None and ended.is_aborted:
+            self.aborted.append(AbortedTxn(*ended[:3], ended.last_stable_offset))
 
     def _write(self, batch: memoryview, header: BatchHeader, base_offset: int, leader_epoch: int) -> int:
         """Stamp the batch, write it and note it everywhere; returns its last offset."""

@@ -20,6 +20,8 @@ from penstock.storage.recovery import Found, Recovered
 from penstock.storage.scan import ScannedSegment, scan
 from penstock.storage.segment import Segment
 from penstock.storage.time_index import TimeIndex
+from penstock.storage.txn_index import AbortedTxn, ending_in
+from penstock.storage.txn_index import encode as encode_aborted
 
 if TYPE_CHECKING:
     from penstock.storage.log import PartitionLog
@@ -137,6 +139,8 @@ class _Cut:
         self._index.truncate(end_offset)
         self._time_index = TimeIndex.decode_prefix(keep.base_offset, keep.time_index.encode())
         self._time_index.truncate(end_offset)
+        own = ending_in(log.aborted, keep.base_offset, end_offset)
+        self._aborted: list[AbortedTxn] = log.aborted[own.start : own.stop]
         self._interval_bytes = log.config.index_interval_bytes
         self._found = Found(
             path=log.path,
@@ -157,6 +161,8 @@ class _Cut:
 
     def files(self) -> tuple[File, ScannedSegment, list[str]]:
         file, moved = segment_files.cut(self._fs, self._path, self._base_offset, self._size_bytes, self._later)
+        # Before anything is appended behind the cut: an entry must not outlive its marker.
+        segment_files.write_txn_index(self._fs, self._path, self._base_offset, encode_aborted(self._aborted))
         scanned = recovery.resume(file, self._size_bytes, self._index, self._time_index)
         scanned = scanned or ScannedSegment.empty(self._base_offset)
         scan(
@@ -186,6 +192,8 @@ def _cut_memory(
     log.flushed_end_offset = min(log.flushed_end_offset, end_offset)
     log.size_bytes = sum(segment.size_bytes for segment in log.segments)
     log.epochs.truncate_from_end(end_offset)
+    del log.aborted[ending_in(log.aborted, 0, end_offset).stop :]
+    keep.txn_entries_written = len(ending_in(log.aborted, keep.base_offset, end_offset))
     log.snapshots_due = [due for due in log.snapshots_due if due[0] <= end_offset]
     log.is_torn = False
     log.reads.changed(gone)
@@ -219,6 +227,7 @@ async def restart(log: PartitionLog, offset: int) -> None:
     log.size_bytes = 0
     log.snapshots_due = []
     log.epochs.truncate_from_end(0)
+    log.aborted.clear()
     log.producers.clear(offset)
     log.is_torn = False
     log.on_log_start(offset)
@@ -262,6 +271,7 @@ async def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
         log.ports.meters.retention_bytes += sum(segment.size_bytes for segment in gone)
         log.unsaved = [segment for segment in log.unsaved if segment not in gone]
         log.size_bytes = sum(segment.size_bytes for segment in log.segments)
+        del log.aborted[: ending_in(log.aborted, 0, following.base_offset).stop]
         log.reads.changed(gone)
         return len(gone)
 
@@ -299,6 +309,7 @@ def adopt(log: PartitionLog, recovered: Recovered) -> None:
     for found in recovered.segments:
         segment = Segment(found.base_offset, created_ms=found.modified_ms)
         segment.size_bytes, segment.end_offset = found.size_bytes, found.end_offset
+        segment.txn_entries_written = found.txn_entries
         log.segments.add(segment)
         if found.scanned is not None:
             is_active = found is recovered.segments[-1]

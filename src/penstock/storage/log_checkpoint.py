@@ -14,6 +14,9 @@ from penstock.storage.offset_index import ENTRY_BYTES as INDEX_ENTRY_BYTES
 from penstock.storage.segment import Segment
 from penstock.storage.segment_files import Housekeeping, Tail
 from penstock.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from penstock.storage.txn_index import ENTRY_BYTES as TXN_ENTRY_BYTES
+from penstock.storage.txn_index import encode as encode_aborted
+from penstock.storage.txn_index import ending_in
 
 if TYPE_CHECKING:
     from penstock.storage.log import PartitionLog
@@ -30,7 +33,7 @@ class LogCheckpoint(NamedTuple):
     end_offset: int  # the recovery point that this makes possible, once it is flushed
     truncations: int
     work: Housekeeping
-    entries: list[tuple[Segment, int, int]]
+    entries: list[tuple[Segment, int, int, int]]
     epochs_version: int
 
 
@@ -46,7 +49,7 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
         take_snapshot(log)
     tails: list[Tail] = []
     for segment in log.unsaved:
-        tails += _tails(segment)
+        tails += _tails(log, segment)
     work = Housekeeping(
         log.path,
         tails,
@@ -54,7 +57,10 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
         list(log.snapshots_due),
         frozenset(log.segments.base_offsets),
     )
-    entries = [(segment, len(segment.index or ()), len(segment.time_index or ())) for segment in log.unsaved]
+    entries = [
+        (segment, len(segment.index or ()), len(segment.time_index or ()), _aborted_count(log, segment))
+        for segment in log.unsaved
+    ]
     return LogCheckpoint(log, log.log_end_offset, log.truncations, work, entries, log.epochs.version)
 
 
@@ -63,16 +69,18 @@ def finish(checkpoint: LogCheckpoint) -> bool:
     log = checkpoint.log
     if log.truncations != checkpoint.truncations or log.is_being_cut:
         return False
-    for segment, index_entries, time_entries in checkpoint.entries:
+    for segment, index_entries, time_entries, txn_entries in checkpoint.entries:
         segment.index_entries_written, segment.time_entries_written = index_entries, time_entries
-    log.unsaved = [segment for segment in log.unsaved if segment is log.active or _tails(segment)]
+        segment.txn_entries_written = txn_entries
+    log.unsaved = [segment for segment in log.unsaved if segment is log.active or _tails(log, segment)]
     log.epochs_written = checkpoint.epochs_version
     del log.snapshots_due[: len(checkpoint.work.snapshots)]
     return True
 
 
 def abandon(checkpoint: LogCheckpoint) -> None:
-    for segment, _, _ in checkpoint.entries:
+    # What a transaction index held before stays as it is: there is no other way to it than this file.
+    for segment, _, _, _ in checkpoint.entries:
         segment.index_entries_written = segment.time_entries_written = -1
 
 
@@ -90,8 +98,13 @@ def take_snapshot(log: PartitionLog) -> None:
     log.snapshot_end_offset = log.log_end_offset
 
 
-def _tails(segment: Segment) -> list[Tail]:
-    """Entries that the files lack. A file that does not exist yet is written even if it will be empty."""
+def _aborted_count(log: PartitionLog, segment: Segment) -> int:
+    return len(ending_in(log.aborted, segment.base_offset, segment.end_offset)) if log.aborted else 0
+
+
+def _tails(log: PartitionLog, segment: Segment) -> list[Tail]:
+    """Entries that the files lack. A file that does not exist yet is written even if it will be empty, except for the
+    transaction index."""
     tails: list[Tail] = []
     if segment.index is not None and len(segment.index) > segment.index_entries_written:
         written = max(0, segment.index_entries_written)
@@ -101,4 +114,10 @@ def _tails(segment: Segment) -> list[Tail]:
         written = max(0, segment.time_entries_written)
         name = names.file_name(segment.base_offset, names.TIME_INDEX)
         tails.append(Tail(name, written * TIME_ENTRY_BYTES, segment.time_index.encode(written)))
+    if log.aborted:
+        own, written = ending_in(log.aborted, segment.base_offset, segment.end_offset), segment.txn_entries_written
+        if len(own) > written:
+            name = names.file_name(segment.base_offset, names.TXN_INDEX)
+            new = log.aborted[own.start + written : own.stop]
+            tails.append(Tail(name, written * TXN_ENTRY_BYTES, encode_aborted(new)))
     return tails

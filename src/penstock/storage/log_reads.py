@@ -335,6 +335,8 @@ class LogReads:
             raise StorageFailed(message=f"reading {log.tp} failed: {error}") from error
         finally:
             segment.unpin()
+        if segment.is_gone:
+            return True  # look again: another may have its name, and must not get its indexes
         segment.index, segment.time_index = rebuilt
         segment.index_entries_written = segment.time_entries_written = -1
         if segment not in log.unsaved:

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from penstock.config.broker import StorageSettings
 from penstock.config.compaction import CompactionSettings
@@ -26,7 +26,6 @@ from penstock.ports import Clock, File, FileSystem, Processes, Random, Tasks, Ti
 from penstock.storage import data_folder
 from penstock.storage import folder as names
 from penstock.storage.checkpoint_rounds import CheckpointRounds
-from penstock.storage.compaction.compactor import Compactor
 from penstock.storage.data_folder import Contents, StrayFolder
 from penstock.storage.folder import FolderIdentity
 from penstock.storage.group_commit import FlushMode, GroupCommit
@@ -37,8 +36,13 @@ from penstock.storage.recovery import Found, Recovered, recover
 from penstock.storage.segment_files import SyncFailed
 from penstock.storage.tracked_workers import TrackedWorkers
 
+if TYPE_CHECKING:
+    from penstock.storage.compaction.compactor import Compactor
+
 _log = logging.getLogger(__name__)
 
+COMPACTION_DELAY_S = 1.0
+"""The start goes first: compaction is not even imported before, nor as long as no log asks for it."""
 
 DEFAULT_COMPACTION = CompactionSettings()
 
@@ -115,19 +119,8 @@ class LogManager:
         self._rounds = CheckpointRounds(
             data_dir=data_dir, fs=fs, clock=clock, workers=self._workers, commits=self.commits, logs=self._logs
         )
-        self.compactor: Compactor | None = None  # None: there is no process to run it in
-        if processes is not None:
-            self.compactor = Compactor(
-                fs=fs,
-                clock=clock,
-                workers=self._workers,
-                tasks=tasks,
-                processes=processes,
-                rounds=self._rounds,
-                on_sync_failed=self.commits.fail,
-                logs=self._logs,
-                settings=config.compaction,
-            )
+        self._processes = processes
+        self.compactor: Compactor | None = None  # None: it was not needed yet, or there is no process to run it in
         self._ports = LogPorts(
             data_dir=data_dir,
             fs=fs,
@@ -350,8 +343,33 @@ class LogManager:
             self._tasks.spawn("retention", self._apply_retention()),
             self._tasks.spawn("producer expiry", self._expire_producers()),
         ]
-        if self.compactor is not None:
-            self.compactor.start()
+        if self._processes is not None:
+            self._loops.append(self._tasks.spawn("start of compaction", self._start_compaction()))
+
+    async def _start_compaction(self) -> None:
+        await self._clock.sleep(COMPACTION_DELAY_S)
+        while not any(log.config.compacts for log in self._logs.values()):
+            await self._clock.sleep(self._config.compaction.backoff_ms / 1_000)
+        await self._workers.run(_compactor)  # imports it, and does not hold up the loop
+        self.make_compactor().start()
+
+    def make_compactor(self) -> Compactor:
+        """``compactor``, made if need be; there has to be a process for it."""
+        if self.compactor is None:
+            invariant(self._processes is not None, "no process to compact in", self.data_dir)
+            assert self._processes is not None
+            self.compactor = _compactor()(
+                fs=self._fs,
+                clock=self._clock,
+                workers=self._workers,
+                tasks=self._tasks,
+                processes=self._processes,
+                rounds=self._rounds,
+                on_sync_failed=self.commits.fail,
+                logs=self._logs,
+                settings=self._config.compaction,
+            )
+        return self.compactor
 
     async def _apply_retention(self) -> None:
         await self._clock.sleep(self._config.first_task_delay_ms / 1_000)
@@ -392,6 +410,12 @@ class LogManager:
 
 async def _nothing() -> None:
     pass
+
+
+def _compactor() -> type[Compactor]:
+    from penstock.storage.compaction.compactor import Compactor
+
+    return Compactor
 
 
 def _recover_all(fs: FileSystem, some: list[Found]) -> list[Recovered]:

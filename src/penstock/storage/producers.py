@@ -7,7 +7,10 @@ are pure and take the time as an argument. Rules are Kafka's:
 * a batch with the epoch and the sequence range of one of the last five is a duplicate: answered with its old offset;
 * an older epoch is refused (47); a newer one must start at sequence 0, else 45;
 * within an epoch, sequences follow each other without gap and run from 2^31 - 1 to 0, else 45;
-* a producer that the partition does not know, or has forgotten, may start anywhere.
+* a producer that the partition does not know, or has forgotten, may start anywhere (in a transaction of KIP-890's
+  second version: at sequence 0 only);
+* the first batch of a transaction needs the word of its coordinator (``Verification``), given for this transaction: a
+  marker in between makes it worthless.
 
 After a crash the state is the newest readable snapshot plus a replay of the log behind it (``load``, ``replay``).
 """
@@ -54,6 +57,24 @@ class CompletedTxn(NamedTuple):
     last_stable_offset: int
 
 
+class Verification:
+    """A transaction's first batch here waits for the coordinator's word, or has it. Ends with any batch or marker of
+    the producer: then there is an open transaction, or the word was about one that is over (KIP-890)."""
+
+    __slots__ = ("epoch", "lowest_sequence", "since_ms", "starts_at_zero")
+
+    def __init__(self, epoch: int, sequence: int, now_ms: int, *, starts_at_zero: bool) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.since_ms = now_ms
+        self.starts_at_zero = starts_at_zero
+
+    def seen(self, epoch: int, sequence: int) -> None:
+        """A batch that failed must come again before a later one is taken, or it would be out of order for ever."""
+        if epoch > self.epoch or (epoch == self.epoch and sequence < self.lowest_sequence):
+            self.epoch, self.lowest_sequence = epoch, sequence
+
+
 class ProducerState(msgspec.Struct, gc=False):
     producer_id: int
     epoch: int
@@ -78,7 +99,8 @@ class ProducerStates:
         self.end_offset = 0
         self._producers: dict[int, ProducerState] = {}  # the longest idle first
         self._ongoing: dict[int, int] = {}  # first offset -> producer id, ascending: offsets are given in order
-        self._unreplicated: dict[int, int] = {}  # first offset -> marker's offset: ended, not below the high watermark
+        self.unreplicated: dict[int, int] = {}  # first offset -> marker's offset: ended, not below the high watermark
+        self.verifications: dict[int, Verification] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -98,6 +120,8 @@ class ProducerStates:
         """
         _, _, _, _, _, _, last_delta, _, _, producer_id, epoch, base_sequence, _ = header
         if producer_id < 0 or (state := self._producers.get(producer_id)) is None:
+            if self.verifications:
+                self._check_start(header)
             return None
         if epoch == state.epoch:
             # The next in sequence can't be a duplicate: five batches never hold all 2^31 sequences.
@@ -112,6 +136,8 @@ class ProducerStates:
             self._check_epoch(header, state)
             if base_sequence != 0 and state.epoch != NO_PRODUCER_EPOCH:
                 raise self._out_of_order(header, state)
+        if self.verifications:
+            self._check_start(header)
         if state.txn_first_offset != NO_OFFSET and not header.is_transactional:
             raise BrokerError(
                 ErrorCode.INVALID_TXN_STATE,
@@ -120,11 +146,64 @@ class ProducerStates:
             )
         return None
 
-    def check_marker(self, header: BatchHeader, marker: EndTxnMarker) -> None:
-        """Whether a transaction coordinator's marker may be appended now; ``BrokerError`` if a newer one was here."""
+    def is_open(self, producer_id: int, epoch: int) -> bool:
+        """Whether that producer has a transaction open here."""
+        state = self._producers.get(producer_id)
+        return state is not None and state.txn_first_offset != NO_OFFSET and state.epoch == epoch
+
+    def begin_verification(self, header: BatchHeader, now_ms: int, *, starts_at_zero: bool) -> Verification:
+        """The coordinator is about to be asked for this batch; ``starts_at_zero``: by the rules of KIP-890's second
+        version. Give what is returned to ``is_verified`` afterwards."""
+        found = self.verifications.get(header.producer_id)
+        if found is None:
+            if len(self.verifications) >= PRODUCERS_MAX:
+                del self.verifications[next(iter(self.verifications))]
+            found = self.verifications[header.producer_id] = Verification(
+                header.producer_epoch, header.base_sequence, now_ms, starts_at_zero=starts_at_zero
+            )
+        else:
+            found.seen(header.producer_epoch, header.base_sequence)
+            found.starts_at_zero = starts_at_zero
+        return found
+
+    def is_verified(self, header: BatchHeader, verification: Verification | None) -> bool:
+        """Whether a transactional batch may be appended: its transaction is open, or ``verification``, which the
+        coordinator confirmed, still stands."""
+        if self.is_open(header.producer_id, header.producer_epoch):
+            return True
+        return verification is not None and self.verifications.get(header.producer_id) is verification
+
+    def _check_start(self, header: BatchHeader) -> None:
+        verification = self.verifications.get(header.producer_id)
+        if verification is None:
+            return
+        state = self._producers.get(header.producer_id)
+        must_be_zero = verification.starts_at_zero and (state is None or not state.batches)
+        if header.base_sequence > (0 if must_be_zero else verification.lowest_sequence):
+            raise BrokerError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {header.producer_id} at offset {self.end_offset} in "
+                f"partition {self.tp}: {header.base_sequence} (incoming seq. number), "
+                f"{0 if must_be_zero else verification.lowest_sequence} (earliest seen sequence)",
+            )
+
+    def check_on_behalf(self, header: BatchHeader) -> None:
+        """Whether a group coordinator's batch on behalf of a producer may be appended now: it has no sequences."""
+        if (state := self._producers.get(header.producer_id)) is not None:
+            self._check_epoch(header, state)
+
+    def check_marker(self, header: BatchHeader, marker: EndTxnMarker, *, raises_epoch: bool = False) -> None:
+        """Whether a transaction coordinator's marker may be appended now; ``BrokerError`` if a newer one was here.
+        ``raises_epoch``: in KIP-890's second version a marker's epoch is higher than that of what it ends."""
         if (state := self._producers.get(header.producer_id)) is None:
             return
         self._check_epoch(header, state)
+        if raises_epoch and header.producer_epoch == state.epoch and state.txn_first_offset != NO_OFFSET:
+            raise BrokerError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of the marker of producer {header.producer_id} at offset {self.end_offset} in {self.tp} is "
+                f"{header.producer_epoch}, which is that of the transaction it should end",
+            )
         if marker.coordinator_epoch < state.coordinator_epoch:
             raise BrokerError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -166,6 +245,8 @@ class ProducerStates:
         if producer_id < 0:
             return
         state = self._touch(producer_id, epoch, now_ms)
+        if self.verifications:
+            self.verifications.pop(producer_id, None)
         state.timestamp = timestamp
         last_sequence = base_sequence if base_sequence == NO_SEQUENCE else _later(base_sequence, last_delta)
         batches = state.batches
@@ -181,6 +262,7 @@ class ProducerStates:
         offset = header.base_offset
         self.end_offset = offset + header.last_offset_delta + 1
         state = self._touch(header.producer_id, header.producer_epoch, now_ms)
+        self.verifications.pop(header.producer_id, None)
         state.timestamp = marker.timestamp
         state.coordinator_epoch = marker.coordinator_epoch
         first_offset = state.txn_first_offset
@@ -188,7 +270,7 @@ class ProducerStates:
             return None
         state.txn_first_offset = NO_OFFSET
         invariant(self._ongoing.pop(first_offset, None) is not None, "the ended transaction was not open", self.tp)
-        self._unreplicated[first_offset] = offset
+        self.unreplicated[first_offset] = offset
         last_stable_offset = next(iter(self._ongoing), offset + 1)
         return CompletedTxn(header.producer_id, first_offset, offset, marker.is_abort, last_stable_offset)
 
@@ -250,6 +332,9 @@ class ProducerStates:
                 idle.append(producer_id)
         for producer_id in idle:
             del self._producers[producer_id]
+        for producer_id, verification in list(self.verifications.items()):
+            if now_ms - verification.since_ms >= self.expiration_ms:
+                del self.verifications[producer_id]
         return len(idle)
 
     # --- transactions -------------------------------------------------------------------------------------------------
@@ -262,14 +347,16 @@ class ProducerStates:
     @property
     def first_unstable_offset(self) -> int | None:
         """The same, transactions that ended above the high watermark included: the last stable offset."""
-        if not self._unreplicated:
-            return next(iter(self._ongoing), None)
-        return min(min(self._unreplicated), next(iter(self._ongoing), min(self._unreplicated)))
+        first_open = next(iter(self._ongoing), None)
+        if not self.unreplicated:
+            return first_open
+        first_ended = min(self.unreplicated)
+        return first_ended if first_open is None else min(first_ended, first_open)
 
     def on_high_watermark(self, high_watermark: int) -> None:
         """Transactions whose marker lies below are decided for good."""
-        if self._unreplicated:
-            self._unreplicated = {f: last for f, last in self._unreplicated.items() if last >= high_watermark}
+        if self.unreplicated:
+            self.unreplicated = {f: last for f, last in self.unreplicated.items() if last >= high_watermark}
 
     def on_log_start(self, log_start_offset: int) -> None:
         """The log begins there now. Producers stay known, as in Kafka: a retry of a deleted batch is still a retry."""
@@ -282,7 +369,8 @@ class ProducerStates:
         """Forget everything: before a reload, or when the log starts anew at ``end_offset``."""
         self._producers.clear()
         self._ongoing.clear()
-        self._unreplicated.clear()
+        self.unreplicated.clear()
+        self.verifications.clear()
         self.end_offset = end_offset
 
     def snapshot(self) -> bytes:

@@ -31,10 +31,11 @@ from penstock.storage.producer_snapshot import CorruptSnapshot
 from penstock.storage.producers import BATCHES_KEPT, ProducerStates
 from penstock.storage.scan import Collected, ScannedSegment, scan
 from penstock.storage.segment import SPAN_BYTES, read_span
-from penstock.storage.segment_files import set_aside, sync_file, sync_folder
+from penstock.storage.segment_files import set_aside, sync_file, sync_folder, write_txn_index
 from penstock.storage.time_index import TimeIndex
-from penstock.storage.txn_index import AbortedTxn
+from penstock.storage.txn_index import AbortedTxn, ending_in
 from penstock.storage.txn_index import decode_prefix as decode_aborted
+from penstock.storage.txn_index import encode as encode_aborted
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class RecoveredSegment:
     end_offset: int
     modified_ms: int
     scanned: ScannedSegment | None = None  # with its indexes: the active one, and those that had to be scanned
+    txn_entries: int = 0  # in its transaction index, which is right
 
 
 @dataclass(slots=True)
@@ -105,8 +107,10 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
         log.producers.clear(found.log_start_offset)
         return log
     recovery_point = _recovery_point(fs, found, bases)
-    snapshot_offset = _load_snapshot(fs, found, producers, bases[0])
-    if snapshot_offset is None and found.is_clean:
+    damaged_from = _damaged_txn_index(fs, found.path, txn_bases)
+    snapshot_offset = _load_snapshot(fs, found, producers, bases[0], damaged_from)
+    is_believed = found.is_clean and damaged_from is None
+    if snapshot_offset is None and is_believed:
         snapshot_offset = recovery_point  # Kafka's rule: a clean log without a snapshot has no producers to know
         log.producers.clear(recovery_point)
     elif snapshot_offset is None:
@@ -115,24 +119,47 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
     scan_from = min(recovery_point, snapshot_offset)
     if not epochs_known:
         scan_from = bases[0]
+    believed_end_offset = 1 << 63 if is_believed else producers.end_offset
     _recover_segments(fs, found, log, collected, bases, scan_from, recovery_point)
     if not found.is_clean:
         sync_folder(fs, found.path)  # names that were seen may have been in memory only
     _settle_offsets(fs, found, log)
-    log.aborted = _aborted(fs, found.path, txn_bases, log, collected.aborted)
+    _settle_aborted(fs, found.path, log, txn_bases, believed_end_offset, collected.aborted)
     _widen_windows(log)
     return log
 
 
-def _aborted(
-    fs: FileSystem, path: str, bases: list[int], log: Recovered, replayed: list[AbortedTxn]
-) -> list[AbortedTxn]:
-    """What the transaction indexes say and what the scan met, which after a crash they may lack."""
-    found = set(replayed)
+def _settle_aborted(
+    fs: FileSystem, path: str, log: Recovered, bases: list[int], believed_end_offset: int, replayed: list[AbortedTxn]
+) -> None:
+    """What the transaction indexes say, and behind the point where the replay began what that has met: there an index
+    may lack entries, and have those of markers that are gone. Then the files say the same."""
+    on_disk: dict[int, bytes] = {}
+    by_end = {each.last_offset: each for each in replayed}
     for base in bases:
-        found.update(decode_aborted(fs.read_file(f"{path}/{names.file_name(base, names.TXN_INDEX)}")))
-    ends = range(log.log_start_offset, log.log_end_offset)
-    return sorted((each for each in found if each.last_offset in ends), key=lambda each: each.last_offset)
+        on_disk[base] = fs.read_file(f"{path}/{names.file_name(base, names.TXN_INDEX)}")
+        for each in decode_aborted(on_disk[base]):
+            if base <= each.last_offset < believed_end_offset:
+                by_end[each.last_offset] = each
+    present = {segment.base_offset for segment in log.segments}
+    log.aborted = [by_end[end] for end in sorted(by_end) if end < log.log_end_offset] if present else []
+    for segment in log.segments:
+        own = ending_in(log.aborted, segment.base_offset, segment.end_offset)
+        segment.txn_entries = len(own)
+        data = encode_aborted(log.aborted[own.start : own.stop])
+        if data != on_disk.get(segment.base_offset, b""):
+            write_txn_index(fs, path, segment.base_offset, data)
+
+
+def _damaged_txn_index(fs: FileSystem, path: str, bases: list[int]) -> int | None:
+    """The first segment whose transaction index can't be read as a whole: the markers from there on tell."""
+    for base in sorted(bases):
+        file = f"{path}/{names.file_name(base, names.TXN_INDEX)}"
+        data = fs.read_file(file)
+        if encode_aborted(decode_aborted(data)) != data:
+            _log.warning("%s is damaged or cut off; the aborted transactions are read from the batches", file)
+            return base
+    return None
 
 
 def _widen_windows(log: Recovered) -> None:
@@ -183,7 +210,9 @@ def _recovery_point(fs: FileSystem, found: Found, bases: list[int]) -> int:
     return max(found.recovery_point, bases[0])
 
 
-def _load_snapshot(fs: FileSystem, found: Found, producers: ProducerStates, first_base: int) -> int | None:
+def _load_snapshot(
+    fs: FileSystem, found: Found, producers: ProducerStates, first_base: int, at_most: int | None = None
+) -> int | None:
     """The newest readable snapshot that the recovery point vouches for; later ones may know batches that are gone."""
     offsets: list[int] = []
     for name in fs.list_dir(found.path):
@@ -191,6 +220,8 @@ def _load_snapshot(fs: FileSystem, found: Found, producers: ProducerStates, firs
         if parsed is not None and parsed[1] == names.SNAPSHOT:
             offsets.append(parsed[0])
     limit = 1 << 63 if found.is_clean else found.recovery_point
+    if at_most is not None:
+        limit = min(limit, at_most)
     for offset in sorted(offsets, reverse=True):
         file = f"{found.path}/{names.file_name(offset, names.SNAPSHOT)}"
         if offset > limit or offset < first_base:

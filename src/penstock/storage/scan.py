@@ -102,7 +102,7 @@ def scan(
             if last_offset >= verify_from_offset and crc32c(chunk[at + _CRC_FROM : at + batch_bytes]) != fields[4]:
                 fault = f"the batch at offset {fields[0]} fails its CRC"
                 break
-            if fields[8] > max_timestamp:
+            if fields[8] > max_timestamp and fields[12]:  # not of a header alone: compaction took its records
                 max_timestamp = fields[8]
                 segment.max_timestamp_offset = last_offset
             here = position + at

@@ -66,6 +66,7 @@ class Segment:
         "size_bytes",
         "time_entries_written",
         "time_index",
+        "txn_entries_written",
         "unsynced",
     )
 
@@ -84,6 +85,7 @@ class Segment:
         self.bytes_since_entry = 0
         self.index_entries_written = -1  # -1: the file is to be written from its start
         self.time_entries_written = -1
+        self.txn_entries_written = 0  # no file while there is none
         self.unsynced = False
         self.pins = 0  # workers that use the file now: it must not be closed under them
         self.is_gone = False  # no longer part of the log

@@ -9,7 +9,7 @@ caller's to report.
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from penstock.model import TopicId
@@ -107,6 +107,16 @@ def cut(fs: FileSystem, path: str, base_offset: int, size_bytes: int, later: lis
     return file, moved
 
 
+def write_txn_index(fs: FileSystem, path: str, base_offset: int, data: bytes) -> None:
+    """A segment's transaction index becomes ``data``, as a whole and durably; without entries there is no file."""
+    file = f"{path}/{names.file_name(base_offset, names.TXN_INDEX)}"
+    if data:
+        fs.write_file_atomically(file, data)
+    elif fs.exists(file):
+        fs.remove(file)
+        sync_folder(fs, path)
+
+
 def truncate_file(file: File, size_bytes: int, *, durable: bool) -> None:
     file.truncate(size_bytes)
     if durable:
@@ -127,6 +137,20 @@ def set_aside(fs: FileSystem, path: str, offsets: Iterable[int], *, newest_first
                 moved.append(f"{path}/{name}{names.DELETED}")
         sync_folder(fs, path)
     return moved
+
+
+def rename_logs_last(fs: FileSystem, path: str, new_names: Mapping[str, str]) -> None:
+    """Rename files of segments, durably; a ``.log`` when the others are durable, if there is a transaction index among
+    them: the indexes that are left can be made anew."""
+    logs = [name for name in new_names if names.LOG in name]
+    others = [name for name in new_names if name not in logs]
+    for name in others:
+        fs.rename(f"{path}/{name}", f"{path}/{new_names[name]}")
+    if any(names.TXN_INDEX in name for name in others):
+        sync_folder(fs, path)
+    for name in logs:
+        fs.rename(f"{path}/{name}", f"{path}/{new_names[name]}")
+    sync_folder(fs, path)
 
 
 def remove_files(fs: FileSystem, paths: Iterable[str]) -> None:

@@ -2,9 +2,11 @@
 
     version i16 = 0 · producer id i64 · first offset i64 · last offset i64 (the marker's) · last stable offset i64
 
-A read_committed consumer is told of those that overlap what it reads, and leaves their records out. The truth is in the
-log (its abort markers); a file that is cut off or damaged is believed up to the first bad entry, and recovery adds what
-it replays. Most logs have no such file, and pay nothing.
+A read_committed consumer is told of those that overlap what it reads, and leaves their records out. Memory holds the
+entries of all segments; checkpoints write them, and are done before the recovery point moves. The truth is in the log
+(its abort markers): after a crash the files are believed below the point from which recovery replays the log, and are
+made right from there on, so that no entry outlives the marker that it stands for. Most logs have no such file, and pay
+nothing.
 """
 
 from __future__ import annotations
@@ -31,6 +33,13 @@ class AbortedTxn(NamedTuple):
 
 def encode(entries: Iterable[AbortedTxn]) -> bytes:
     return b"".join(_ENTRY.pack(VERSION, *entry) for entry in entries)
+
+
+def ending_in(entries: Sequence[AbortedTxn], base_offset: int, end_offset: int) -> range:
+    """The numbers of those that end between these offsets, in a segment say. ``entries`` are in the order of their
+    ends."""
+    first = bisect_left(entries, base_offset, key=_last_offset_of)
+    return range(first, bisect_left(entries, end_offset, lo=first, key=_last_offset_of))
 
 
 def decode_prefix(data: Buffer) -> list[AbortedTxn]:

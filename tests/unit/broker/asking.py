@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from penstock.broker.context import Context, ListenerInfo
+from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.security.authorizer import AllowAll, Authorizer
 from penstock.broker.services import Broker
+from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.config.effective import Effective
+from penstock.config.groups import GroupSettings
+from penstock.config.transactions import TransactionSettings
+from penstock.coordination.transactions.markers import Marker
+from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
 from unit.cluster.small_cluster import SmallCluster
 
 LISTENER = ListenerInfo("PLAINTEXT", "PLAINTEXT", "broker1.example", 9092)
+
+
+class NoReplicas:
+    """A broker without logs leads nothing."""
+
+    def tell_leadership(self, topic: str, listener: object) -> None:
+        pass
+
+    def get(self, tp: TopicPartition) -> None:
+        return None
+
+
+class TakesMarkers:
+    """Partitions that take every marker."""
+
+    def send(
+        self,
+        marker: Marker,
+        partitions: Collection[TopicPartition],
+        answer: Callable[[Mapping[TopicPartition, ErrorCode]], None],
+    ) -> None:
+        answer(dict.fromkeys(partitions, ErrorCode.NONE))
 
 
 class Asker:
@@ -30,6 +59,25 @@ class Asker:
             replicas=None,  # type: ignore[arg-type]
             logs=None,  # type: ignore[arg-type]
             authorizer=authorizer or AllowAll(),
+            groups=GroupCoordinator(
+                image=cluster.image,
+                controller=cluster.controller,
+                replicas=NoReplicas(),  # type: ignore[arg-type]
+                clock=cluster.clock,
+                random=cluster.random,
+                tasks=cluster.tasks,
+                settings=GroupSettings,
+            ),
+            transactions=TransactionCoordinator(
+                image=cluster.image,
+                controller=cluster.controller,
+                replicas=NoReplicas(),  # type: ignore[arg-type]
+                clock=cluster.clock,
+                tasks=cluster.tasks,
+                settings=TransactionSettings,
+                markers=TakesMarkers(),
+            ),
+            markers=None,  # type: ignore[arg-type]
         )
 
     async def ask(self, handler: Any, version: int, request: Any) -> Any:

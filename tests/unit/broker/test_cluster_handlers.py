@@ -16,7 +16,7 @@ from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
-from unit.broker.asking import Asker
+from unit.broker.asking import LISTENER, Asker
 from unit.broker.test_topic_handlers import with_asker
 from unit.cluster.small_cluster import SmallCluster, simulate
 
@@ -32,12 +32,11 @@ def test_api_versions_lists_what_is_served_and_what_is_finalized(version: int) -
         assert listed == advertised_versions()
         assert (18, 0, 4) in listed
         if version >= 3:
-            assert [(f.name, f.max_version_level, f.min_version_level) for f in response.finalized_features] == [
-                ("metadata.version", 30, 30)
-            ]
-            assert [(f.name, f.min_version, f.max_version) for f in response.supported_features] == [
-                ("metadata.version", 7, 30)
-            ]
+            finalized = [(f.name, f.max_version_level, f.min_version_level) for f in response.finalized_features]
+            assert finalized == [(name, level, level) for name, level in sorted(OF_A_NEW_CLUSTER.items())]
+            supported = [(f.name, f.min_version, f.max_version) for f in response.supported_features]
+            assert ("metadata.version", 7, 30) in supported
+            assert (("group.version", 0, 1) in supported) == (version >= 4)  # v3 leaves out those from 0
             assert response.finalized_features_epoch == cluster.image.revision >= 0
             assert response.zk_migration_ready is False
 
@@ -147,14 +146,11 @@ MALFORMED = (
 @pytest.mark.parametrize(
     ("version", "kind", "code", "message"),
     [
-        (0, None, 15, ""),
-        (1, 0, 15, "The coordinator is not available."),
-        (3, 1, 15, "The coordinator is not available."),
         (3, 2, 42, MALFORMED),
         (3, 3, 42, MALFORMED),
     ],
 )
-def test_one_key_has_no_coordinator_yet(version: int, kind: int | None, code: int, message: str) -> None:
+def test_one_key_may_have_no_coordinator(version: int, kind: int | None, code: int, message: str) -> None:
     async def scenario(asker: Asker) -> None:
         more = {} if kind is None else {"key_type": kind}
         response = await asker.ask(find_coordinator, version, FindCoordinatorRequest(key="g", **more))
@@ -167,8 +163,6 @@ def test_one_key_has_no_coordinator_yet(version: int, kind: int | None, code: in
 @pytest.mark.parametrize(
     ("version", "kind", "key", "code", "message"),
     [
-        (4, 0, "g", 15, ""),
-        (6, 1, "t", 15, ""),
         (4, 9, "g", 42, MALFORMED),
         (6, -1, "g", 42, MALFORMED),
         (5, 2, "g", 42, ""),
@@ -184,5 +178,60 @@ def test_none_of_several_keys_has_one_either(version: int, kind: int, key: str, 
         first = response.coordinators[0]
         assert (first.error_code, first.error_message) == (code, message)
         assert (first.node_id, first.host, first.port) == (-1, "", -1)
+
+    with_asker(scenario)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_the_first_who_asks_for_a_groups_coordinator_makes_its_topic_and_gets_an_answer(version: int) -> None:
+    async def scenario(asker: Asker) -> None:
+        if version < 4:
+            found = await asker.ask(find_coordinator, version, FindCoordinatorRequest(key="g"))
+            assert found.error_message == ("" if version == 0 else "NONE")
+        else:
+            answer = await asker.ask(find_coordinator, version, FindCoordinatorRequest(coordinator_keys=["h", "g"]))
+            found = answer.coordinators[1]
+            assert (found.key, found.error_message) == ("g", "")
+        assert (found.error_code, found.node_id, found.host, found.port) == (0, 1, "broker1.example", 9092)
+        topic = asker.cluster.image.topics["__consumer_offsets"]
+        assert len(topic.partitions) == 50
+        assert {state.replicas for state in topic.partitions} == {(1,)}  # there is one broker, whatever was wanted
+        assert asker.cluster.image.topic_configs("__consumer_offsets") == {
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": "104857600",
+        }
+
+    with_asker(scenario)
+
+
+@pytest.mark.parametrize("version", [1, 3, 6])
+def test_likewise_the_first_who_asks_for_a_transactions_coordinator_makes_the_topic_of_transactions(
+    version: int,
+) -> None:
+    async def scenario(asker: Asker) -> None:
+        request = FindCoordinatorRequest(key="t", key_type=1)
+        if version >= 4:
+            request = FindCoordinatorRequest(coordinator_keys=["t"], key_type=1)
+        answer = await asker.ask(find_coordinator, version, request)
+        found = answer if version < 4 else answer.coordinators[0]
+        assert (found.error_code, found.node_id) == (0, 1)
+        assert len(asker.cluster.image.topics["__transaction_state"].partitions) == 50
+        assert asker.cluster.image.topic_configs("__transaction_state") == {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": "2",
+            "segment.bytes": "104857600",
+            "unclean.leader.election.enable": "false",
+        }
+
+    with_asker(scenario)
+
+
+def test_nobody_coordinates_for_a_listener_that_the_leader_does_not_have() -> None:
+    async def scenario(asker: Asker) -> None:
+        asker.listener = LISTENER._replace(name="OTHER")
+        response = await asker.ask(find_coordinator, 3, FindCoordinatorRequest(key="g"))
+        assert (response.error_code, response.node_id) == (15, -1)
 
     with_asker(scenario)

@@ -160,3 +160,20 @@ asyncio.run(main())
         assert parent.stdout is not None
         parent.stdout.close()
     eventually(lambda: is_gone(pid), what="the end of the worker process")
+
+
+def test_who_stops_waiting_for_an_idle_process_to_answer_leaves_none_behind() -> None:
+    async def test(processes: WorkerProcesses) -> None:
+        async for _ in processes.steps(count_to, 1):
+            pass
+        (pid,) = processes.pids
+        os.kill(pid, signal.SIGSTOP)  # it is there, and does not say so
+        waiting = asyncio.ensure_future(anext(processes.steps(count_to, 1)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert processes.pids == []
+
+    run(test)

@@ -79,8 +79,7 @@ def table(records: list[Kept]) -> dict[bytes | None, bytes]:
 
 
 def compactor_of(rig: Rig) -> Compactor:
-    assert rig.manager.compactor is not None
-    return rig.manager.compactor
+    return rig.manager.make_compactor()
 
 
 async def compact(rig: Rig, log: PartitionLog, *, roll: bool = True) -> bool:

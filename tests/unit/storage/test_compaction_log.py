@@ -10,7 +10,6 @@ import pytest
 
 from penstock.protocol.records.control import build_end_txn_marker
 from penstock.protocol.records.reader import read_records
-from penstock.storage.txn_index import AbortedTxn
 from simulation.harness.trace import Op, Renamed
 from support.batches import CODECS, Rec, build
 from unit.storage.compaction_rig import COMPACTED, compact, compacted_log, compactor_of, kept, keyed, table
@@ -362,7 +361,6 @@ def test_an_aborted_transaction_hides_nobody_elses_records_and_its_own_go() -> N
         )
         await rig.append(log, bytes(marker))
         await rig.append(log, keyed(("b", "new")))
-        log.aborted.append(AbortedTxn(5, 2, 3, 4))
         log.producers.on_high_watermark(10)
         await compact(rig, log)
         batches = await read_all(log)

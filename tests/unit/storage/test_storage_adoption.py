@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 
+from penstock.model import TopicPartition
 from penstock.storage.adoption import look_into, make_ready, strays
+from penstock.storage.checkpoints import encode_offsets, read_offsets
 from penstock.storage.inspection import Inspected
 from unit.storage.storage_rig import DATA_DIR, TOPIC_ID, TP, Rig, make_batch, read_all
 
@@ -84,5 +86,23 @@ def test_a_folder_without_an_identity_is_given_one() -> None:
         await rig.in_worker(lambda: make_ready(rig.disk, DATA_DIR, [adopted], keep_log_starts=False))
         (found,) = await look(rig)
         assert found.topic_id == TOPIC_ID
+
+    asyncio.run(run())
+
+
+def test_what_was_clean_of_a_former_partition_of_that_name_is_dirty_of_an_adopted_one() -> None:
+    """Else its tombstones would go, and what they delete would stay."""
+
+    async def run() -> None:
+        rig = Rig()
+        await written(rig)
+        checkpoint = f"{DATA_DIR}/cleaner-offset-checkpoint"
+        both = {TP: 40, TopicPartition("others", 1): 7}
+        await rig.in_worker(rig.disk.write_file_atomically, checkpoint, encode_offsets(both))
+        found = await look(rig)
+        await rig.in_worker(lambda: make_ready(rig.disk, DATA_DIR, found, keep_log_starts=True))
+        assert await rig.in_worker(read_offsets, rig.disk, checkpoint) == both  # it came with the partitions
+        await rig.in_worker(lambda: make_ready(rig.disk, DATA_DIR, found, keep_log_starts=False))
+        assert await rig.in_worker(read_offsets, rig.disk, checkpoint) == {TopicPartition("others", 1): 7}
 
     asyncio.run(run())

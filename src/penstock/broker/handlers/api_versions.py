@@ -3,8 +3,8 @@
 Behaviour   Lists what this broker serves. A version that we do not know is answered all the same, in v0: error 35 and
             the range of ApiVersions itself, so that the client can step down. A client software name or version that is
             not made of letters, digits, '.' and '-' (or starts or ends with one of the latter two) is refused with 42.
-Versions    v1 throttle time · v3 client software, features (KIP-511, KIP-584) · v4 supported features whose minimum is
-0 Not done    features are finalized when what they stand for works: so far ``metadata.version`` only.
+            Features are finalized when what they stand for works (``cluster/features.py``).
+Versions    v1 throttle time · v3 client software, features (KIP-511, KIP-584) · v4 supported features from 0 on
 """
 
 from __future__ import annotations

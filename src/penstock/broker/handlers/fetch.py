@@ -45,6 +45,7 @@ from penstock.protocol.apis import request_decoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
+from penstock.replication.partition import Partition
 from penstock.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
 from penstock.storage.txn_index import overlapping
 from penstock.telemetry.requests import RequestMeter
@@ -162,10 +163,12 @@ class FetchHandler:
                     at_least_one_batch=size_bytes == 0 and not cold,
                 )
                 records = planned.take_nowait() if planned is not None else None
-                if records is None:
+                if planned is None or records is None:
                     cold.append(len(results) - 1)
                     continue
                 data.records = records
+                if data.aborted is not None and records:
+                    _list_aborted(data, replica, planned.next_offset)
             except BrokerError as failed:
                 self._fail(fetch, data, failed, self._hint(wanted.key))
             else:
@@ -210,13 +213,8 @@ class FetchHandler:
         data.last_stable_offset = partition.last_stable_offset
         data.log_start_offset = log.log_start_offset
         if fetch.read_committed:
-            end_offset = data.last_stable_offset
-            data.aborted = (
-                overlapping(log.aborted, from_offset=wanted.fetch_offset, up_to_end_offset=end_offset)
-                if log.aborted
-                else ()
-            )
-            return end_offset
+            data.aborted = ()
+            return data.last_stable_offset
         return log.log_end_offset if fetch.replica_id == DEBUGGING_CONSUMER else data.high_watermark
 
     async def _read_cold(self, fetch: Fetch, slot: Slot, results: list[PartitionData], cold: list[int]) -> None:
@@ -231,13 +229,16 @@ class FetchHandler:
                 if bytes_left <= 0 and not at_least_one_batch:
                     break
                 try:
-                    read = await self._replica(fetch, wanted).partition.log.read_cold(
+                    replica = self._replica(fetch, wanted)
+                    read = await replica.partition.log.read_cold(
                         wanted.fetch_offset,
                         up_to_end_offset=limit,
                         size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
                         at_least_one_batch=at_least_one_batch,
                     )
                     data.records = read.data
+                    if data.aborted is not None and read.data:
+                        _list_aborted(data, replica, read.next_offset)
                 except BrokerError as failed:
                     self._fail(fetch, data, failed, self._hint(wanted.key))
                 bytes_left -= len(data.records)
@@ -257,13 +258,16 @@ class FetchHandler:
         if any(data.error_code for data in results):
             return False
         return any(
-            data.wanted.fetch_offset < self._replica(fetch, data.wanted).partition.end_offset_when_flushed
+            _awaits_flush(self._replica(fetch, data.wanted).partition, data.wanted.fetch_offset, fetch.read_committed)
             for data in results
         )
 
     def _park(self, fetch: Fetch, slot: Slot, size_bytes: int, wait_ms: int) -> None:
         replicas = [self._replica(fetch, wanted) for wanted in fetch.wanted]
-        parked = ParkedFetch(replicas, fetch.min_bytes - size_bytes, lambda force: self._wake(fetch, slot, force=force))
+        bytes_missing = fetch.min_bytes - size_bytes
+        if fetch.read_committed and any(_has_undecided(replica) for replica in replicas):
+            bytes_missing = 1  # what a marker will make visible is appended already, and would not be counted
+        parked = ParkedFetch(replicas, bytes_missing, lambda force: self._wake(fetch, slot, force=force))
         self.parked_count += 1
 
         def leave() -> None:
@@ -296,6 +300,24 @@ class FetchHandler:
         topic, index = key
         name = self._replicas.topic_name(TopicId(topic)) if isinstance(topic, bytes) else topic
         return self._replicas.leader_of(TopicPartition(name, index)) if name is not None else None
+
+
+def _list_aborted(data: PartitionData, replica: Replica, end_offset: int) -> None:
+    """What of the data a read_committed consumer has to leave out. Kafka's list may reach further, up to its next
+    index entry; whatever ends behind the data is still to come when the consumer reads on."""
+    aborted = replica.partition.log.aborted
+    if aborted:
+        data.aborted = overlapping(aborted, from_offset=data.wanted.fetch_offset, up_to_end_offset=end_offset)
+
+
+def _has_undecided(replica: Replica) -> bool:
+    return replica.partition.log.producers.first_unstable_offset is not None
+
+
+def _awaits_flush(partition: Partition, fetch_offset: int, read_committed: bool) -> bool:
+    if not read_committed:
+        return fetch_offset < partition.end_offset_when_flushed
+    return partition.last_stable_offset <= fetch_offset < partition.stable_end_offset_when_flushed
 
 
 def _failed_response(request: FetchRequest, version: int, correlation_id: int) -> list[Buffer]:

@@ -1,18 +1,20 @@
 """FindCoordinator: v0-v6.
 
-Behaviour   There is no coordinator yet, neither for groups nor for transactions nor for share groups: every key is
-            answered with COORDINATOR_NOT_AVAILABLE, which clients retry. The API is served from the start because
-            librdkafka compresses with lz4 only where it sees it.
+Behaviour   The coordinator of a key is the leader of its partition of the internal topic (Java's hash of the key), at
+            the address of the listener that was asked. The topic is made for the first who asks, who waits for it;
+            where that fails, or nobody leads, COORDINATOR_NOT_AVAILABLE, which clients retry.
 Versions    v1 key type · v3 flexible · v4 several keys (KIP-699) · v6 share groups (KIP-932)
+Not done    share groups: COORDINATOR_NOT_AVAILABLE.
 """
 
 from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.coordinator_topic import CoordinatorTopic
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.ids import parse_id
-from penstock.model import ErrorCode
+from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 
 API = Api(key=10, versions=range(7), name="FindCoordinator")
@@ -21,8 +23,8 @@ GROUP, TRANSACTION, SHARE = 0, 1, 2
 SEVERAL_KEYS_SINCE = 4
 SHARE_SINCE = 6
 
-NO_NODE, NO_HOST, NO_PORT = -1, "", -1
 _MESSAGES = {
+    ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
     ErrorCode.INVALID_REQUEST: (
         "This most likely occurs because of a request being malformed by the client library or the message was sent to "
@@ -33,46 +35,67 @@ _MESSAGES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
 }
 
+Found = FindCoordinatorResponse.Coordinator
+
 
 async def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     kind = request.key_type
     if ctx.version < SEVERAL_KEYS_SINCE:
-        error = _error(ctx, kind, request.key)
+        found = await _look_up(ctx, kind, request.key)
         return FindCoordinatorResponse(
-            error_code=error, error_message=_MESSAGES[error], node_id=NO_NODE, host=NO_HOST, port=NO_PORT
+            error_code=found.error_code,
+            error_message=_MESSAGES[ErrorCode(found.error_code)],
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
         )
-    is_known = kind in (GROUP, TRANSACTION, SHARE)
-    coordinators = []
-    for key in request.coordinator_keys:
-        error = _error(ctx, kind, key)
-        coordinators.append(
-            FindCoordinatorResponse.Coordinator(
-                key=key,
-                node_id=NO_NODE,
-                host=NO_HOST,
-                port=NO_PORT,
-                error_code=error,
-                error_message="" if is_known else _MESSAGES[error],  # Kafka leaves it empty, except for unknown types
-            )
-        )
-    return FindCoordinatorResponse(coordinators=coordinators)
+    return FindCoordinatorResponse(coordinators=[await _look_up(ctx, kind, key) for key in request.coordinator_keys])
 
 
-def _error(ctx: Context, kind: int, key: str) -> ErrorCode:
+async def _look_up(ctx: Context, kind: int, key: str) -> Found:
+    try:
+        _check(ctx, kind, key)
+        broker_id = await _leader(ctx, kind, key)
+    except BrokerError as refused:
+        # With several keys Kafka leaves the message empty, except for types that it does not know.
+        message = "" if kind in (GROUP, TRANSACTION, SHARE) else _MESSAGES[refused.code]
+        return Found(key=key, node_id=-1, host="", port=-1, error_code=refused.code, error_message=message)
+    endpoint = ctx.broker.image.brokers[broker_id].listeners[ctx.listener.name]
+    return Found(key=key, node_id=broker_id, host=endpoint.host, port=endpoint.port)
+
+
+async def _leader(ctx: Context, kind: int, key: str) -> int:
+    topic = _topic(ctx, kind)
+    broker_id = None if topic is None else await topic.leader_for(key)
+    broker = None if broker_id is None else ctx.broker.image.brokers.get(broker_id)
+    if broker is None or broker.fenced or ctx.listener.name not in broker.listeners:
+        raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return broker.id
+
+
+def _topic(ctx: Context, kind: int) -> CoordinatorTopic | None:
+    if kind == GROUP:
+        return ctx.broker.groups.topic
+    if kind == TRANSACTION:
+        return ctx.broker.transactions.topic
+    return None
+
+
+def _check(ctx: Context, kind: int, key: str) -> None:
+    """Raise what is wrong with the question itself."""
     if kind == GROUP:
         if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, key):
-            return ErrorCode.GROUP_AUTHORIZATION_FAILED
+            raise BrokerError(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     elif kind == TRANSACTION:
         if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key):
-            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     elif kind == SHARE and ctx.version >= SHARE_SINCE:
         if not is_allowed(ctx, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
-            return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
         if not _is_share_key(key):
-            return ErrorCode.INVALID_REQUEST
+            raise BrokerError(ErrorCode.INVALID_REQUEST)
     else:
-        return ErrorCode.INVALID_REQUEST
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        raise BrokerError(ErrorCode.INVALID_REQUEST)
 
 
 def _is_share_key(key: str) -> bool:

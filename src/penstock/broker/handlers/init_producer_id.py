@@ -3,14 +3,16 @@
 Behaviour   An idempotent producer (no transactional id) gets an id that nobody had before, at epoch 0, also when it
             says which id it has: nothing is remembered about it that could be bumped (KIP-360). Ids come in blocks from
             the metadata store, so most requests touch memory only.
+            A transactional id keeps its producer id; each start raises the epoch, which fences whoever had the one
+            before. A transaction that is still open is aborted first: CONCURRENT_TRANSACTIONS until that is done.
 Versions    v3 producer id and epoch (KIP-360) · v4 PRODUCER_FENCED · v5 as v4
-Not done    transactional ids: NOT_COORDINATOR, as from a Kafka without a transaction log, until transactions are built.
 """
 
 from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.handlers import transactions
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -19,8 +21,7 @@ API = Api(key=22, versions=range(6), name="InitProducerId")
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-TRANSACTION_TIMEOUT_MS_MAX = 900_000
-"""Kafka's ``transaction.max.timeout.ms``."""
+FENCED_SINCE = 4
 
 
 async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerIdResponse:
@@ -28,10 +29,15 @@ async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerId
     if error is not None:
         return _refused(error)
     try:
-        producer_id = await ctx.broker.controller.producer_ids.take()
-    except BrokerError as failed:
-        return _refused(failed.code)
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+        if request.transactional_id is None:
+            return InitProducerIdResponse(producer_id=await ctx.broker.controller.producer_ids.take(), producer_epoch=0)
+        if request.transactional_id:  # most transactional producers need no new id; if this one does, there is one
+            await ctx.broker.controller.producer_ids.have_some()
+        return await transactions.write(
+            ctx, request.transactional_id, lambda machine: machine.init_producer_id(request)
+        )
+    except BrokerError as refused:
+        return _refused(transactions.for_clients_before(ctx, FENCED_SINCE, refused.code))
 
 
 def _problem(ctx: Context, request: InitProducerIdRequest) -> ErrorCode | None:
@@ -43,13 +49,9 @@ def _problem(ctx: Context, request: InitProducerIdRequest) -> ErrorCode | None:
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return ErrorCode.INVALID_REQUEST
-    if transactional_id is None:
-        return None
-    if not transactional_id:
-        return ErrorCode.INVALID_REQUEST
-    if not 0 < request.transaction_timeout_ms <= TRANSACTION_TIMEOUT_MS_MAX:
-        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    return ErrorCode.NOT_COORDINATOR
+    if transactional_id and not 0 < request.transaction_timeout_ms <= ctx.broker.settings.transactions.timeout_ms_max:
+        return ErrorCode.INVALID_TRANSACTION_TIMEOUT  # wherever the id is coordinated
+    return None
 
 
 def _may_be_idempotent(ctx: Context) -> bool:

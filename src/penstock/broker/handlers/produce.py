@@ -4,20 +4,30 @@ Behaviour   One batch per partition. A partition's failure never fails its neigh
             error closes the connection; acks=1 is answered after the write to the page cache; acks=all when the batch
             is below the high watermark, which with penstock.flush=ack is when it is on disk.
             A partition that must make room first (its first append, a roll, a repair after a full disk) holds the
-            connection back *before* anything of the request is appended: sequences stay in order.
+            connection back *before* anything of the request is appended: sequences stay in order. So does the first
+            batch of a transaction, until its coordinator has answered (``produce_transactions``).
 Versions    v3 RecordBatch v2 only · v5 log start offset · v7 zstd · v8 record errors (KIP-467) · v9 flexible ·
             v10 current leader (KIP-951) · v11/v12 transactions v2 (KIP-890) · v13 topic ids (KIP-516)
-Not done    transactional batches: refused until there is a transaction coordinator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
-from penstock.broker.handlers.produce_held import Admitted, NeedsLook, Place, Prepared, Room
+from penstock.broker.handlers.produce_held import NeedsLook, Place, Prepared, Room
 from penstock.broker.handlers.produce_refusals import failed_result, refused_result
+from penstock.broker.handlers.produce_transactions import (
+    Admitted,
+    Ask,
+    ProduceTransactions,
+    Refusal,
+    is_in_transaction,
+    is_transactional,
+    producers_of,
+)
 from penstock.broker.handlers.produce_wire import (
     BODY,
     FIRST_WITH_TOPIC_ID,
@@ -65,8 +75,10 @@ class ProduceHandler:
         tasks: Tasks,
         workers: Workers,
         meter: RequestMeter,
+        transactions: ProduceTransactions,
     ) -> None:
         self._meter = meter
+        self._transactions = transactions
         self._replicas = replicas
         self._parked = parked
         self._authorizer = authorizer
@@ -160,7 +172,7 @@ class ProduceHandler:
             version,
             correlation_id,
             [(t.name, t.topic_id) for t in message.topic_data],
-            has_transactional_id=message.transactional_id is not None,
+            transactional_id=message.transactional_id,
         )
         topics: list[Topic] = []
         for topic in message.topic_data:
@@ -210,37 +222,38 @@ class ProduceHandler:
         outcomes: list[list[Result | Admitted]] = []
         looks: list[NeedsLook] = []
         rooms: list[Room] = []
-        is_transactional = False
+        has_transactional = False
         for topic_number, (replicas, entries) in enumerate(topics):
             outcome: list[Result | Admitted] = []
             for number, entry in enumerate(entries):
+                has_transactional |= is_transactional(entry[1])
                 one = self._admit(replicas, entry, acks, request.version, now_ms, prepared, (topic_number, number))
                 if isinstance(one, NeedsLook):
                     looks.append(one)
                     outcome.append(Result(entry[0]))  # keeps the place: the request is served again anyway
                     continue
                 outcome.append(one)
-                if isinstance(one, Result):
-                    is_transactional |= one.code == ErrorCode.INVALID_TXN_STATE
-                else:
+                if not isinstance(one, Result):
                     replica, batch, header = one
                     if not replica.partition.log.can_append(len(batch), header.max_timestamp, now_ms):
                         rooms.append((replica, len(batch), header.max_timestamp))
             outcomes.append(outcome)
-        if is_transactional and not request.has_transactional_id:
-            # Kafka refuses the whole request: a transactional batch without an id can't be authorised.
-            refused = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-            rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
-            return self._answer(connection, request, acks, timeout_ms, rows, [])
-        if looks or rooms:
+        asks: list[Ask] = []
+        if has_transactional:
+            refused = self._refuse_transaction(connection, request.transactional_id, outcomes)
+            if refused is not None:  # as a whole
+                rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
+                return self._answer(connection, request, acks, timeout_ms, rows, [])
+            asks = self._transactions.asks(outcomes, request.version, prepared.words if prepared is not None else {})
+        if looks or rooms or asks:
             prepared = prepared or Prepared(self._clock.monotonic())
             prepared.keep_rewritten(outcomes)
-            self._hold_back(connection, prepared, looks, rooms, now_ms, zstd_allowed=request.version >= ZSTD_SINCE)
+            self._hold_back(connection, prepared, request, looks, rooms, asks, now_ms)
             return None
         if prepared is None:
             return self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
         newest = connection.newest_slot
-        answer = self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
+        answer = self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms, prepared)
         note(self._meter, self._clock, connection, newest, prepared.since_s)
         self._meter.timed_apart()
         return answer
@@ -280,27 +293,43 @@ class ProduceHandler:
             return NeedsLook(at, replica, bytes(records))
         except BatchRefused as refused:
             return refused_result(index, refused, records, log.log_start_offset, codec_first=version < ZSTD_SINCE)
-        if header.attributes & TRANSACTIONAL_BIT:
-            return Result(index, ErrorCode.INVALID_TXN_STATE)
         return replica, batch, header
+
+    def _refuse_transaction(
+        self, connection: Connection, transactional_id: str | None, outcomes: Sequence[Sequence[Result | Admitted]]
+    ) -> ErrorCode | None:
+        """Kafka refuses the whole request: a transactional batch without an id can't be authorised."""
+        if transactional_id is None or not self._authorizer.allows(
+            connection.principal,
+            connection.peer_host,
+            Operation.WRITE,
+            ResourceType.TRANSACTIONAL_ID,
+            transactional_id,
+        ):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers_of(outcomes)) > 1 else None
 
     def _hold_back(
         self,
         connection: Connection,
         prepared: Prepared,
+        request: _OneTopic | _AnyTopics,
         looks: Sequence[NeedsLook],
         rooms: Sequence[Room],
+        asks: Sequence[Ask],
         now_ms: int,
-        *,
-        zstd_allowed: bool,
     ) -> None:
+        zstd_allowed = request.version >= ZSTD_SINCE
+        ask = None
+        if asks:
+            ask = partial(self._transactions.ask, request.transactional_id or "", request.version, asks)
         connection.serve_again_later()
         self._meter.uncount()
         connection.hold()
 
         async def prepare() -> None:
             try:
-                await prepared.prepare(looks, rooms, self._workers, now_ms, zstd_allowed=zstd_allowed)
+                await prepared.prepare(looks, rooms, self._workers, now_ms, zstd_allowed=zstd_allowed, ask=ask)
             except BaseException:
                 connection.abort()  # else the request would be tried again for ever
                 raise
@@ -318,6 +347,7 @@ class ProduceHandler:
         topics: Sequence[Topic],
         outcomes: Sequence[Sequence[Result | Admitted]],
         now_ms: int,
+        prepared: Prepared | None = None,
     ) -> bytes | None:
         wait_for: list[tuple[Replica, int, int, int]] = []
         results: list[list[Result]] = []
@@ -327,12 +357,28 @@ class ProduceHandler:
                 if isinstance(admitted, Result):
                     row.append(admitted)
                     continue
+                if is_in_transaction(admitted[2]):
+                    unverified = self._unverified(entry[0], admitted, request.version, prepared)
+                    if unverified is not None:
+                        row.append(unverified)
+                        continue
                 result, end_offset = self._append_one(entry[0], admitted, now_ms, is_urgent=acks == ALL)
                 if acks == ALL and end_offset > admitted[0].partition.high_watermark:
                     wait_for.append((admitted[0], end_offset, topic_number, len(row)))
                 row.append(result)
             results.append(row)
         return self._answer(connection, request, acks, timeout_ms, results, wait_for)
+
+    def _unverified(self, index: int, admitted: Admitted, version: int, prepared: Prepared | None) -> Result | None:
+        """Why a transactional batch may not be appended, if so; to be asked right before that."""
+        replica, _, header = admitted
+        word = prepared.words.get(replica) if prepared is not None else None
+        if isinstance(word, Refusal):
+            return word.result(index)
+        log = replica.partition.log
+        if not self._transactions.checks(version) or log.producers.is_verified(header, word):
+            return None
+        return Result(index, ErrorCode.INVALID_TXN_STATE, log_start_offset=log.log_start_offset)
 
     def _append_one(self, index: int, admitted: Admitted, now_ms: int, *, is_urgent: bool) -> tuple[Result, int]:
         replica, batch, header = admitted
@@ -374,7 +420,7 @@ class ProduceHandler:
 
 class _OneTopic:
     __slots__ = ("_correlation_id", "_prefix", "version")
-    has_transactional_id = False
+    transactional_id: str | None = None
 
     def __init__(self, version: int, correlation_id: int, prefix: ProducePrefix) -> None:
         self.version = version
@@ -386,12 +432,12 @@ class _OneTopic:
 
 
 class _AnyTopics:
-    __slots__ = ("_correlation_id", "_topics", "has_transactional_id", "version")
+    __slots__ = ("_correlation_id", "_topics", "transactional_id", "version")
 
     def __init__(
-        self, version: int, correlation_id: int, topics: list[tuple[str, bytes]], *, has_transactional_id: bool
+        self, version: int, correlation_id: int, topics: list[tuple[str, bytes]], *, transactional_id: str | None
     ) -> None:
-        self.has_transactional_id = has_transactional_id
+        self.transactional_id = transactional_id
         self.version = version
         self._correlation_id = correlation_id
         self._topics = topics

@@ -1,4 +1,5 @@
-"""What must happen before a produce request takes effect, off the loop: looking into records, making room in logs.
+"""What must happen before a produce request takes effect, off the loop: looking into records, making room in logs,
+asking a transaction's coordinator.
 
 The request's bytes stay with its connection, which is held; when the work is done the request is served again from its
 start, with what was learnt (``Prepared``). Nothing of it has been appended meanwhile, so nothing can be appended twice.
@@ -6,10 +7,11 @@ start, with what was learnt (``Prepared``). Nothing of it has been appended mean
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from penstock.broker.handlers.produce_transactions import Admitted, Word
 from penstock.broker.handlers.produce_wire import Result
 from penstock.broker.replicas import Replica
 from penstock.model import StorageFailed
@@ -19,7 +21,6 @@ from penstock.storage.admission import BatchRefused, admit
 
 Place = tuple[int, int]
 """Topic number, and the number of the partition in the topic."""
-Admitted = tuple[Replica, memoryview, BatchHeader]
 Room = tuple[Replica, int, int]
 """(replica, size in bytes, max timestamp) of a batch that its log has no room for yet."""
 
@@ -35,12 +36,13 @@ class NeedsLook(NamedTuple):
 class Prepared:
     """What a held-back request has learnt before it is served again."""
 
-    __slots__ = ("looked_at", "out_of_room", "since_s")
+    __slots__ = ("looked_at", "out_of_room", "since_s", "words")
 
     def __init__(self, since_s: float) -> None:
         self.since_s = since_s  # when the request came, for the metrics
         self.looked_at: dict[Place, tuple[memoryview, BatchHeader] | BatchRefused] = {}
         self.out_of_room: dict[Replica, StorageFailed] = {}
+        self.words: dict[Replica, Word] = {}
 
     def keep_rewritten(self, outcomes: Sequence[Sequence[Result | Admitted]]) -> None:
         """Batches whose timestamps were set in place are admitted already, and must not be taken for the client's."""
@@ -57,7 +59,9 @@ class Prepared:
         now_ms: int,
         *,
         zstd_allowed: bool,
+        ask: Callable[[], Awaitable[dict[Replica, Word]]] | None = None,
     ) -> None:
+        """``ask``: the transaction's coordinator. Last, because its word does not keep."""
         for at, replica, records in looks:
             log = replica.partition.log
             # A batch is patched in place, so the worker gets a copy that nobody else uses.
@@ -73,3 +77,5 @@ class Prepared:
                 await replica.partition.log.make_room(size_bytes, max_timestamp, now_ms)
             except StorageFailed as failed:
                 self.out_of_room[replica] = failed
+        if ask is not None:
+            self.words.update(await ask())

@@ -17,6 +17,7 @@ from penstock.coordination.groups.classic.member import JoinReply, SyncReply
 from penstock.coordination.groups.consumer import ConsumerGroups, TopicsView
 from penstock.coordination.groups.consumer.classic_door import ClassicDoor
 from penstock.coordination.groups.group import Group
+from penstock.coordination.groups.meters import GroupMeters
 from penstock.coordination.groups.offsets import OffsetStore
 from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.home import Ended, Producer
@@ -50,10 +51,12 @@ class GroupMachine:
         random: Random,
         write_soon: WriteSoon,
         topics: Callable[[], TopicsView],
+        meters: GroupMeters | None = None,
     ) -> None:
+        meters = meters or GroupMeters()
         self.groups: dict[str, Group] = {}
-        self.classic = ClassicGroups(self.groups, settings, clock, random, write_soon)
-        self.consumer = ConsumerGroups(self.groups, settings, clock, random, write_soon, topics)
+        self.classic = ClassicGroups(self.groups, settings, clock, random, write_soon, meters.classic)
+        self.consumer = ConsumerGroups(self.groups, settings, clock, random, write_soon, topics, meters.consumer)
         self.offsets = OffsetStore(
             self.groups,
             settings=settings,

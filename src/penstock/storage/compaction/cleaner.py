@@ -10,8 +10,9 @@ decides the pace, swaps each group in before the next is begun, and may stop at 
 
 Promises    the latest record of each key below the end stays, unless it is a tombstone whose time is over; so does
             every record that the map does not reach. Offsets never change. The batch with a producer's last sequence
-            and the last batch of each new segment stay, if only as headers. Transaction markers stay; records of
-            aborted transactions go, and hide nobody else's.
+            and the last batch of each new segment stay, if only as headers. Records of aborted transactions go,
+            and hide nobody else's. A transaction's marker stays as long as there are batches of it, and then as long
+            as a tombstone would: who has read a record of it may still have to learn of its end.
 Memory      the map (``map_bytes_max``, exceeded by one batch at most), plus a few reads and writes.
 """
 
@@ -21,7 +22,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from penstock.ports import FileSystem
-from penstock.protocol.records.header import HEADER_BYTES, BatchHeader, read_header
+from penstock.protocol.records.header import HEADER_BYTES, NO_TIMESTAMP, BatchHeader, read_header
 from penstock.protocol.records.reader import read_payload
 from penstock.storage import folder as names
 from penstock.storage.compaction.batch_walk import walk
@@ -32,6 +33,7 @@ from penstock.storage.compaction.key_map import ALIVE, DEAD, LIVE_TOMBSTONE, Key
 from penstock.storage.compaction.keys import read_keys
 from penstock.storage.compaction.output import CleanedFiles, remove_unfinished
 from penstock.storage.txn_index import AbortedTxn
+from penstock.storage.txn_index import encode as encode_aborted
 
 STEP_BYTES = 4 * 1024 * 1024
 """How much is read and written between two steps: a tenth of a second's work at most, on an ordinary disk."""
@@ -49,6 +51,8 @@ class _Cleaning:
         self._job = job
         self._map = KeyMap(job.map_bytes_max)
         self._aborted = _Aborted(job.aborted)
+        self._in_transaction: set[int] = set()  # producers with batches of a transaction that has not ended yet
+        self._ends_gone: set[int] = set()  # offsets of abort markers that went
         self._map_end_offset = job.first_dirty_offset
         self._number = 0  # of the next record of the dirty part, in the second reading
         self._unreported_bytes = 0
@@ -66,6 +70,7 @@ class _Cleaning:
             interval_bytes=job.index_interval_bytes,
         ):
             yield from self._clean_group(group)
+        yield self._progress()  # the rest: small logs have their share in the pace, too
         yield Cleaned(
             self._map_end_offset, self._bytes_read, self._bytes_written, self._records_read, self._records_kept
         )
@@ -129,10 +134,12 @@ class _Cleaning:
     def _filter(self, batch: bytes, header: BatchHeader, *, is_last: bool) -> bytes | bytearray | None:
         """What of the batch is written."""
         self._records_read += header.count
+        if header.is_transactional and not header.is_control:
+            self._in_transaction.add(header.producer_id)
         if header.base_offset >= self._map_end_offset:
             result: bytes | bytearray | None = batch
         elif header.is_control:
-            result = batch if header.count else None
+            result = self._filter_marker(batch, header)
         elif self._aborted.has(header):
             result = None
         elif header.last_offset < self._job.first_dirty_offset:
@@ -145,6 +152,17 @@ class _Cleaning:
             result = batch if len(batch) == HEADER_BYTES else without_records(header)
         if result is not None:
             self._records_kept += header.count if result is batch else read_header(result).count
+        return result
+
+    def _filter_marker(self, batch: bytes, header: BatchHeader) -> bytes | bytearray | None:
+        if not header.count:
+            return None
+        if header.producer_id in self._in_transaction:
+            self._in_transaction.discard(header.producer_id)
+            return batch
+        result = self._apply(batch, header, bytearray((LIVE_TOMBSTONE,)))
+        if result is None:
+            self._ends_gone.add(header.base_offset)
         return result
 
     def _filter_clean(self, batch: bytes, header: BatchHeader) -> bytes | bytearray | None:
@@ -200,14 +218,16 @@ class _Cleaning:
 
     def _write(self, files: CleanedFiles, batch: bytes | bytearray) -> None:
         header = read_header(batch)
-        files.add(batch, header.last_offset, header.max_timestamp)
+        # A header alone tells the largest timestamp of records that are gone: nobody shall look for them here.
+        files.add(batch, header.last_offset, header.max_timestamp if header.count else NO_TIMESTAMP)
         self._bytes_written += len(batch)
         self._unreported_bytes += len(batch)
 
     def _finish(self, files: CleanedFiles, group: list[SegmentToClean]) -> CleanedSegment:
-        # The markers of aborted transactions stay, so their entries may stay as they are.
-        aborted = b"".join(self._read_if_there(segment.base_offset, names.TXN_INDEX) for segment in group)
-        segment = files.finish(aborted)
+        ends = range(group[0].base_offset, group[-1].end_offset)
+        aborted = [each for each in self._job.aborted if each.last_offset in ends]
+        kept = [each for each in aborted if each.last_offset not in self._ends_gone]
+        segment = files.finish(encode_aborted(kept))
         assert segment.max_timestamp is not None
         return CleanedSegment(
             [each.base_offset for each in group],
@@ -216,14 +236,8 @@ class _Cleaning:
             segment.first_timestamp,
             segment.max_timestamp,
             segment.max_timestamp_offset,
-            bool(aborted),
+            [each.last_offset for each in aborted if each.last_offset in self._ends_gone],
         )
-
-    def _read_if_there(self, base_offset: int, suffix: str) -> bytes:
-        try:
-            return self._fs.read_file(f"{self._job.path}/{names.file_name(base_offset, suffix)}")
-        except FileNotFoundError:
-            return b""
 
     def _progress(self) -> Progress:
         done, self._unreported_bytes = self._unreported_bytes, 0

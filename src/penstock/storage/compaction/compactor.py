@@ -4,8 +4,9 @@ Pace        one look every ``backoff_ms`` when there is nothing to do; as many l
             faster than ``bytes_per_s_max``. Appends never wait for any of it.
 Stops       when the log is deleted, truncated, loses segments to retention or is no longer compacted: what was not
             swapped in is thrown away.
-Failures    a full disk: tried again later. A batch that can't be read, or a process that keeps dying over a log: that
-            log is left alone until the next start, and said so. A failed sync gives the data folder up, as everywhere.
+Failures    a full disk: tried again later, after all others that need it. A batch that can't be read, or a process that
+            keeps dying over a log: that log is left alone until the next start, and said so. A failed sync gives the
+            data folder up, as everywhere.
 A crash     see ``swap``. The end of the last cleaning (``cleaner-offset-checkpoint``) is written after its segments are
             in place: if it is lost, some work is done twice.
 """
@@ -29,7 +30,7 @@ from penstock.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob
 from penstock.storage.compaction.output import remove_unfinished
 from penstock.storage.compaction.swap import SegmentsChanged, swap_in
 from penstock.storage.log import PartitionLog
-from penstock.storage.log_reads import FilesChanged
+from penstock.storage.log_reads import FilesChanged, Misread
 from penstock.storage.reads import Wanted
 from penstock.storage.segment import Segment
 from penstock.storage.segment_files import SyncFailed
@@ -37,7 +38,8 @@ from penstock.storage.segment_files import SyncFailed
 _log = logging.getLogger(__name__)
 
 LOSSES_MAX = 3
-"""A log over which the worker process dies as often in a row is left alone: it would only die again."""
+"""A log over which the worker process dies as often in a row, or ends with an error that nobody knows, is left alone:
+it would only die again."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class Compactor:
         self._settings = settings
         self._busy: dict[PartitionLog, None] = {}
         self._losses: dict[PartitionLog, int] = {}
+        self._failed: dict[PartitionLog, int] = {}  # its last cleaning failed, as the how manieth of all
         self._loops: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
 
@@ -126,18 +129,24 @@ class Compactor:
     # --- one log ------------------------------------------------------------------------------------------------------
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log that needs it most, if one does. True: it was cleaned, there may be more to do."""
+        """Clean the log that needs it most, if one does; those that failed come last, the latest at the very end. True:
+        it was cleaned, there may be more to do."""
         self._forget_gone()
-        best: tuple[float, PartitionLog, Dirt] | None = None
+        best: tuple[tuple[int, float], PartitionLog] | None = None
         for log in list(self._logs.values()):
             if not log.config.compacts or log in self._busy or log in self.uncleanable:
                 continue
             dirt = await self._dirt_of(log)
-            if dirt is not None and dirt.is_worth_it(log.config) and (best is None or dirt.ratio > best[0]):
-                best = dirt.ratio, log, dirt
-        if best is None or best[1] in self._busy:
+            if dirt is not None and dirt.is_worth_it(log.config):
+                rank = -self._failed.get(log, 0), dirt.ratio
+                if best is None or rank > best[0]:
+                    best = rank, log
+        if best is None or (log := best[1]) in self._busy or self._is_gone(log):
             return False
-        return await self.clean(best[1], best[2])
+        now_dirt = self.dirt_of(log)  # it may have changed while the others were looked at
+        if not isinstance(now_dirt, Dirt) or not now_dirt.is_worth_it(log.config):
+            return False
+        return await self.clean(log, now_dirt)
 
     async def clean(self, log: PartitionLog, dirt: Dirt) -> bool:
         """True: what was dirty is clean now."""
@@ -145,25 +154,15 @@ class Compactor:
         try:
             await self._clean(log, dirt)
             self._losses.pop(log, None)
+            self._failed.pop(log, None)
             return True
         except (SegmentsChanged, FilesChanged):
             pass  # the log has become another; it is looked at again
-        except CorruptBatch as error:
-            self._give_up(log, f"it holds a batch that can't be read: {error}")
-        except ProcessLost as error:
-            self._losses[log] = self._losses.get(log, 0) + 1
-            if self._losses[log] >= LOSSES_MAX:
-                self._give_up(log, f"the worker process died over it {LOSSES_MAX} times: {error}")
-            else:
-                _log.warning("the compaction of %s is tried again later: %s", log.tp, error)
-        except SyncFailed as error:
-            self._on_sync_failed(error)
-        except (OSError, StorageFailed) as error:
+        except Exception as error:
             if not self._is_gone(log):
-                _log.warning("the compaction of %s is tried again later: %s", log.tp, error)
+                self._note_failure(log, error)
         finally:
             del self._busy[log]
-        self.stats.failures += 1
         await self._tidy_up(log)
         return False
 
@@ -171,19 +170,30 @@ class Compactor:
         from penstock.storage.compaction.cleaner import clean  # not at the start of a broker that never compacts
 
         started, truncations = self._clock.monotonic(), log.truncations
-        by_base = {segment.base_offset: segment for segment in dirt.segments}
-        async with aclosing(self._processes.steps(clean, self._job(log, dirt))) as steps:
-            async for step in steps:
-                if isinstance(step, CleanedSegment):
-                    old = [by_base[base_offset] for base_offset in step.replaces]
-                    await swap_in(log, step, old, truncations, self._rounds.settled)
-                elif isinstance(step, Cleaned):
-                    self._count(log, step, self._clock.monotonic() - started)
-                    await self._rounds.save_cleaned_end_offset(log, step.first_dirty_offset, truncations)
-                else:
-                    await self._hold_back(step.size_bytes)
-                if self._is_gone(log) or log.truncations != truncations or not log.config.compacts:
-                    raise SegmentsChanged
+        by_base = {segment.base_offset: segment for segment in dirt.segments}  # which are not replaced yet
+
+        def is_stale() -> bool:
+            return log.truncations != truncations or not set(by_base.values()).issubset(log.segments)
+
+        if is_stale():
+            raise SegmentsChanged
+        try:
+            async with aclosing(self._processes.steps(clean, self._job(log, dirt))) as steps:
+                async for step in steps:
+                    if isinstance(step, CleanedSegment):
+                        old = [by_base.pop(base_offset) for base_offset in step.replaces]
+                        await swap_in(log, step, old, truncations, self._rounds.settled)
+                    elif isinstance(step, Cleaned):
+                        self._count(log, step, self._clock.monotonic() - started)
+                        await self._rounds.save_cleaned_end_offset(log, step.first_dirty_offset, truncations)
+                    else:
+                        await self._hold_back(step.size_bytes)
+                    if self._is_gone(log) or log.truncations != truncations or not log.config.compacts:
+                        raise SegmentsChanged
+        except (CorruptBatch, FileNotFoundError) as error:
+            if is_stale():  # it is not the disk that has changed the files
+                raise SegmentsChanged from error
+            raise
 
     def _job(self, log: PartitionLog, dirt: Dirt) -> CleaningJob:
         config, settings = log.config, self._settings
@@ -233,6 +243,8 @@ class Compactor:
                 await self._load_timestamps(log, dirt.segment)
         except (FilesChanged, BrokerError) as error:
             _log.warning("%s can't be looked at for compaction now: %s", log.tp, error)
+        except Misread as error:
+            self._give_up(log, f"it holds a batch that can't be read: {error}")
         return None
 
     def dirt_of(self, log: PartitionLog) -> Dirt | Unknown:
@@ -261,12 +273,29 @@ class Compactor:
     def _is_gone(self, log: PartitionLog) -> bool:
         return log.is_closed or log.failure is not None or self._logs.get(log.tp) is not log
 
+    def _note_failure(self, log: PartitionLog, error: Exception) -> None:
+        self.stats.failures += 1
+        self._failed[log] = self.stats.failures
+        if isinstance(error, CorruptBatch):
+            self._give_up(log, f"it holds a batch that can't be read: {error}")
+        elif isinstance(error, SyncFailed):
+            self._on_sync_failed(error)
+        elif isinstance(error, (OSError, StorageFailed)):
+            _log.warning("the compaction of %s is tried again later: %s", log.tp, error)
+        else:
+            self._losses[log] = self._losses.get(log, 0) + 1
+            if self._losses[log] >= LOSSES_MAX:
+                self._give_up(log, f"it failed {LOSSES_MAX} times in a row: {error!r}")
+            else:
+                unknown = error if not isinstance(error, ProcessLost) else None
+                _log.warning("the compaction of %s is tried again later: %r", log.tp, error, exc_info=unknown)
+
     def _give_up(self, log: PartitionLog, reason: str) -> None:
         self.uncleanable[log] = reason
         _log.error("%s is not compacted any more until the next start: %s", log.tp, reason)
 
     def _forget_gone(self) -> None:
-        for marked in (self.uncleanable, self._losses):
+        for marked in (self.uncleanable, self._losses, self._failed):
             for log in [log for log in marked if self._is_gone(log)]:
                 del marked[log]
 

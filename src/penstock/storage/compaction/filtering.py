@@ -24,6 +24,7 @@ from penstock.protocol.records.reader import iter_payload, read_payload
 from penstock.storage.compaction.key_map import DEAD, LIVE_TOMBSTONE, TOMBSTONE
 from penstock.storage.compaction.keys import take_records
 
+_NEVER_MS = 9_223_372_036_854_775_807
 _KEPT_WHEN_EMPTY = APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
@@ -53,7 +54,7 @@ def filter_batch(
     kept = verdicts.translate(_keeps(gives_up))
     payload = read_payload(batch, header) if payload is None else payload
     if needs_horizon:
-        return _with_horizon(header, payload, kept, now_ms + delete_retention_ms)
+        return _with_horizon(header, payload, kept, min(now_ms + delete_retention_ms, _NEVER_MS))
     records, largest_delta = take_records(payload, kept)
     assert largest_delta is not None
     max_timestamp = header.max_timestamp if header.is_append_time else header.base_timestamp + largest_delta

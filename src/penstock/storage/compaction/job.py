@@ -51,7 +51,7 @@ class CleanedSegment(NamedTuple):
     first_timestamp: int | None
     max_timestamp: int
     max_timestamp_offset: int
-    has_txn_index: bool
+    aborts_gone: list[int]  # of the log's aborted transactions, those (by their ends) of which nothing is left
 
 
 class Cleaned(NamedTuple):

@@ -4,7 +4,10 @@ finish what the other began:
     X.log.cleaned ...   complete and durable: may be thrown away
     X.log.swap ...      decided: the next start finishes it         <- the folder is synced: here the new one counts
     X.log.deleted ...   the old files, removed later                <- synced before the next step, or an old segment
-    X.log ...           the new ones                                   could come back beside the one that replaces it
+    X.log ...           the new ones, the log last                     could come back beside the one that replaces it
+
+Offset and time indexes can be made anew from the log, a transaction index can not. Where there is one, X.log goes, and
+comes, after the other files are durable: whoever finds X.log.swap without X.log knows that the rest is the new one's.
 
 Appends go on meanwhile; a roll, a truncation, retention and checkpoints of this log wait. Readers keep the files that
 they have open; opening others waits. A failure before the decision leaves the log as it was; after it, the log
@@ -70,6 +73,9 @@ async def _swap_files_and_memory(log: PartitionLog, cleaned: CleanedSegment, old
     new.first_timestamp = cleaned.first_timestamp
     new.max_timestamp, new.max_timestamp_offset = cleaned.max_timestamp, cleaned.max_timestamp_offset
     log.segments.replace(old, new)
+    if cleaned.aborts_gone:
+        gone = set(cleaned.aborts_gone)
+        log.aborted = [each for each in log.aborted if each.last_offset not in gone]
     log.unsaved = [segment for segment in log.unsaved if segment not in old]
     log.size_bytes = sum(segment.size_bytes for segment in log.segments)
     log.reads.changed(old)
@@ -101,17 +107,13 @@ def take_back(fs: FileSystem, path: str, base_offset: int) -> None:
 
 def complete(fs: FileSystem, path: str, base_offset: int, replaced: list[int]) -> list[str]:
     """Blocking. Returns the old files, for ``remove_later``."""
-    moved: list[str] = []
     present = set(fs.list_dir(path))
-    for name in (names.file_name(offset, kind) for offset in replaced for kind in names.SEGMENT_SUFFIXES):
-        if name in present:
-            fs.rename(f"{path}/{name}", f"{path}/{name}{names.DELETED}")
-            moved.append(f"{path}/{name}{names.DELETED}")
-    segment_files.sync_folder(fs, path)
-    for name in _present(fs, path, base_offset, names.SWAP):
-        fs.rename(f"{path}/{name}{names.SWAP}", f"{path}/{name}")
-    segment_files.sync_folder(fs, path)
-    return moved
+    old = [names.file_name(offset, kind) for offset in replaced for kind in names.SEGMENT_SUFFIXES]
+    old = [name for name in old if name in present]
+    segment_files.rename_logs_last(fs, path, {name: f"{name}{names.DELETED}" for name in old})
+    new = _present(fs, path, base_offset, names.SWAP)
+    segment_files.rename_logs_last(fs, path, {f"{name}{names.SWAP}": name for name in new})
+    return [f"{path}/{name}{names.DELETED}" for name in old]
 
 
 def _present(fs: FileSystem, path: str, base_offset: int, suffix: str) -> list[str]:

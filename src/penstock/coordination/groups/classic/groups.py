@@ -25,6 +25,7 @@ from penstock.coordination.groups.classic.refusals import join_refusal, sync_ref
 from penstock.coordination.groups.classic.stored import new_group_record, restore, take_assignments
 from penstock.coordination.groups.classic.sync import sync
 from penstock.coordination.groups.group import Group
+from penstock.coordination.groups.meters import RebalanceMeter
 from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
@@ -46,9 +47,10 @@ class ClassicGroups:
         clock: Clock,
         random: Random,
         write_soon: WriteSoon,
+        meter: RebalanceMeter | None = None,
     ) -> None:
         """``groups``: all of the partition, of every kind."""
-        self.rebalances = Rebalances(groups, settings, clock, write_soon)
+        self.rebalances = Rebalances(groups, settings, clock, write_soon, meter or RebalanceMeter())
         self._groups = groups
         self._settings = settings
         self._joins = Joins(self.rebalances, random)

@@ -19,6 +19,7 @@ from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.member import Member
 from penstock.coordination.groups.classic.stored import group_record
 from penstock.coordination.groups.group import Group
+from penstock.coordination.groups.meters import RebalanceMeter, Stopwatch
 from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.runtime import Decision
 from penstock.model import ErrorCode
@@ -36,16 +37,18 @@ NOBODY_JOINED_RETRY_MS_MIN = 1_000
 
 class Rebalances:
     def __init__(
-        self, groups: dict[str, Group], settings: Callable[[], GroupSettings], clock: Clock, write_soon: WriteSoon
+        self,
+        groups: dict[str, Group],
+        settings: Callable[[], GroupSettings],
+        clock: Clock,
+        write_soon: WriteSoon,
+        meter: RebalanceMeter,
     ) -> None:
-        self.completed = 0
-        self.completed_duration_s = 0.0
-        """Together, from ``prepare`` to Stable."""
         self._groups = groups
         self._settings = settings
         self._clock = clock
         self._write_soon = write_soon
-        self._began_s: dict[str, float] = {}
+        self._stopwatch = Stopwatch(meter)
 
     def new_group(self, group_id: str) -> ClassicGroup:
         clock, write_soon = self._clock, self._write_soon
@@ -57,7 +60,7 @@ class Rebalances:
         )
 
     def end(self, group: ClassicGroup, code: ErrorCode) -> None:
-        self._began_s.pop(group.group_id, None)
+        self._stopwatch.forget(group.group_id)
         group.end(code, self._clock.now_ms())
 
     # --- the join phase
@@ -71,7 +74,7 @@ class Rebalances:
         group.pending_sync.clear()
         group.sync_alarm.cancel()
         is_initial = group.phase is Phase.EMPTY
-        self._began_s.setdefault(group.group_id, self._clock.monotonic())
+        self._stopwatch.begin(group.group_id, self._clock.monotonic())
         _log.info("group %s: rebalance in generation %d (%s)", group.group_id, group.generation, reason)
         if is_initial:
             delay_ms = self._settings().initial_rebalance_delay_ms
@@ -100,7 +103,7 @@ class Rebalances:
             return NOTHING
         group.begin_generation(self._clock.now_ms())
         if group.phase is Phase.EMPTY:
-            self._began_s.pop(group.group_id, None)
+            self._stopwatch.forget(group.group_id)
             _log.info("group %s: empty in generation %d", group.group_id, group.generation)
             return Decision(None, [group_record(group)])
         _log.info("group %s: generation %d has %d members", group.group_id, group.generation, len(group.members))
@@ -142,10 +145,7 @@ class Rebalances:
 
     def stabilize(self, group: ClassicGroup) -> None:
         group.move_to(Phase.STABLE, self._clock.now_ms())
-        self.completed += 1
-        began_s = self._began_s.pop(group.group_id, None)
-        if began_s is not None:
-            self.completed_duration_s += self._clock.monotonic() - began_s
+        self._stopwatch.complete(group.group_id, self._clock.monotonic())
         for member in group.members.values():
             # Whose session ran out while it waited was spared: from here on it counts again.
             if group.answer_sync(member, assigned(group, member)):

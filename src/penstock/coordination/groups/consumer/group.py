@@ -93,9 +93,14 @@ class ConsumerGroup:
             return "Empty"
         if self.epoch > self.target_epoch:
             return "Assigning"
-        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
-            return "Stable"
-        return "Reconciling"
+        return "Stable" if self.is_settled else "Reconciling"
+
+    @property
+    def is_settled(self) -> bool:
+        """Everybody holds what the newest target gives."""
+        return self.epoch <= self.target_epoch and all(
+            member.is_reconciled_to(self.target_epoch) for member in self.members.values()
+        )
 
     @property
     def is_empty(self) -> bool:

@@ -33,6 +33,7 @@ from penstock.coordination.groups.consumer.subscription import (
 from penstock.coordination.groups.consumer.target import preferred_assignor
 from penstock.coordination.groups.consumer.topics import TopicsView
 from penstock.coordination.groups.group import Group
+from penstock.coordination.groups.meters import RebalanceMeter, Stopwatch
 from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
@@ -55,8 +56,10 @@ class ConsumerGroups:
         random: Random,
         write_soon: WriteSoon,
         topics: Callable[[], TopicsView],
+        meter: RebalanceMeter | None = None,
     ) -> None:
         """``groups``: all of the partition, of every kind."""
+        self._stopwatch = Stopwatch(meter or RebalanceMeter())
         self._shared = Shared(groups, settings, clock, random, write_soon, topics)
         self.classic_door = ClassicDoor(self._shared)
         """For members that speak the classic protocol."""
@@ -166,7 +169,10 @@ class ConsumerGroups:
             # An empty classic group stands for offsets alone: no record holds it.
             invariant(group is None or group.is_empty, "two kinds of group under one id", key.group_id)
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id, self._shared.topics)
+        epoch = group.epoch
         group.apply(CoordinatorRecord(key, value))
+        if self._is_live:
+            self._time_rebalance(group, is_new_epoch=group.epoch > epoch)
         if group.is_deleted:
             del self._groups[key.group_id]
             self._resolving_until_s.pop(key.group_id, None)
@@ -184,6 +190,16 @@ class ConsumerGroups:
     def close(self) -> None:
         self._is_live = False
         self._sessions.close()
+
+    def _time_rebalance(self, group: ConsumerGroup, *, is_new_epoch: bool) -> None:
+        group_id = group.group_id
+        if is_new_epoch and group.members:
+            self._stopwatch.begin(group_id, self._shared.clock.monotonic())
+        elif group_id in self._stopwatch:
+            if group.is_deleted or not group.members:
+                self._stopwatch.forget(group_id)
+            elif group.is_settled:
+                self._stopwatch.complete(group_id, self._shared.clock.monotonic())
 
     def _set_timers(self, group: ConsumerGroup, member_id: str, *, has_stepped: bool) -> None:
         member = group.members.get(member_id)

@@ -1,0 +1,60 @@
+"""ConsumerGroupDescribe: v0-v1.
+
+Behaviour   Consumer groups (KIP-848): epochs, members, what each holds and should hold. Groups that are not there, or
+            are classic ones, are GROUP_ID_NOT_FOUND.
+Versions    v1 member types
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+
+API = Api(key=69, versions=range(2), name="ConsumerGroupDescribe")
+
+Row = ConsumerGroupDescribeResponse.DescribedGroup
+
+
+async def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    rows, refused = [], []
+    for group_id in request.group_ids:
+        if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+            refused.append(Row(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))
+            continue
+        row = _described(ctx, group_id)
+        if not row.error_code:
+            if request.include_authorized_operations:
+                row.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id)
+            if not _may_see_topics(ctx, row):
+                row = Row(
+                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    error_message="The group has described topic(s) that the client is not authorized to describe.",
+                    group_id=group_id,
+                )
+        rows.append(row)
+    return ConsumerGroupDescribeResponse(groups=refused + rows)
+
+
+def _described(ctx: Context, group_id: str) -> Row:
+    if not group_id:
+        return Row(error_code=ErrorCode.INVALID_GROUP_ID, group_id=group_id)
+    try:
+        return ctx.broker.groups.read(group_id, lambda machine: machine.consumer.describe(group_id))
+    except BrokerError as failed:
+        return Row(error_code=failed.code, group_id=group_id)
+
+
+def _may_see_topics(ctx: Context, row: Row) -> bool:
+    names = {
+        topic.topic_name
+        for member in row.members
+        for held in (member.assignment, member.target_assignment)
+        for topic in held.topic_partitions
+    }
+    return all(is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in sorted(names))

@@ -1,0 +1,37 @@
+"""ConsumerGroupHeartbeat: v0-v1.
+
+Behaviour   Joining, staying, subscribing, giving up partitions and leaving are all heartbeats (KIP-848); what a group
+            does with one is told in ``coordination/groups/consumer/heartbeat.py``.
+Versions    v1 subscriptions by regular expression; the member makes its id itself (KIP-1082)
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+API = Api(key=68, versions=range(2), name="ConsumerGroupHeartbeat")
+
+
+async def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    names = request.subscribed_topic_names or ()
+    if not all(is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    version, client_id, client_host = ctx.version, ctx.client_id or "", f"/{ctx.peer_host}"
+    try:
+        return await ctx.broker.groups.write(
+            request.group_id,
+            lambda machine: machine.consumer.heartbeat(
+                request, version=version, client_id=client_id, client_host=client_host
+            ),
+        )
+    except BrokerError as failed:
+        return ConsumerGroupHeartbeatResponse(error_code=failed.code, error_message=failed.message or None)

@@ -1,0 +1,40 @@
+"""DescribeGroups: v0-v6.
+
+Behaviour   Classic groups and their members. A group that is not there, or is not a classic one, is "Dead".
+Versions    v3 authorized operations (KIP-430) · v4 group.instance.id · v6 GROUP_ID_NOT_FOUND with a message (KIP-1043)
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+API = Api(key=15, versions=range(7), name="DescribeGroups")
+
+OPERATIONS_SINCE = 3
+
+Row = DescribeGroupsResponse.DescribedGroup
+
+
+async def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    rows, refused = [], []
+    for group_id in request.groups:
+        if is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+            row = _described(ctx, group_id)
+            if request.include_authorized_operations and ctx.version >= OPERATIONS_SINCE and not row.error_code:
+                row.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id)
+            rows.append(row)
+        else:
+            refused.append(Row(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))
+    return DescribeGroupsResponse(groups=refused + rows)
+
+
+def _described(ctx: Context, group_id: str) -> Row:
+    version = ctx.version
+    try:
+        return ctx.broker.groups.read(group_id, lambda machine: machine.classic.describe(group_id, version=version))
+    except BrokerError as failed:
+        return Row(error_code=failed.code, group_id=group_id)

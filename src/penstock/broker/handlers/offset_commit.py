@@ -1,0 +1,86 @@
+"""OffsetCommit: v2-v10.
+
+Behaviour   Topics and partitions that do not exist (or may not be read) are refused one by one, the rest is committed
+            together. Answered when the offsets are durable. A group refuses all or nothing: members of another
+            generation, strangers while somebody is in it; without a group, an offset of nobody's (-1) makes a simple
+            one.
+Versions    v2-v4 an age of its own (retention time) · v6 leader epochs (KIP-320) · v7 group.instance.id ·
+            v9 member epochs, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848) · v10 topics by id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.model import BrokerError, ErrorCode, TopicId
+from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+API = Api(key=8, versions=range(2, 11), name="OffsetCommit")
+
+TOPIC_IDS_SINCE = 10
+
+Asked = OffsetCommitRequest.OffsetCommitRequestTopic
+Answered = OffsetCommitResponse.OffsetCommitResponseTopic
+Row = OffsetCommitResponse.OffsetCommitResponsePartition
+
+
+async def handle(ctx: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
+        return OffsetCommitResponse(topics=_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    refused, request.topics = _sorted_out(ctx, request.topics)
+    if not request.topics:
+        return OffsetCommitResponse(topics=refused)
+    version = ctx.version
+    try:
+        answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.commit(request, version))
+    except BrokerError as failed:
+        answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
+    if refused:
+        answer.topics = _merged(refused, answer.topics)
+    return answer
+
+
+def _sorted_out(ctx: Context, topics: Iterable[Asked]) -> tuple[list[Answered], list[Asked]]:
+    """What is refused, and what is left to be committed, with the names filled in."""
+    image = ctx.broker.image
+    refused, good = [], []
+    for topic in topics:
+        if ctx.version >= TOPIC_IDS_SINCE:
+            topic.name = image.topic_names.get(TopicId(topic.topic_id), "")
+        known = image.topics.get(topic.name)
+        if ctx.version >= TOPIC_IDS_SINCE and not topic.name:
+            refused += _all([topic], ErrorCode.UNKNOWN_TOPIC_ID)
+        elif not is_allowed(ctx, Operation.READ, ResourceType.TOPIC, topic.name):
+            refused += _all([topic], ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif known is None:
+            refused += _all([topic], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        else:
+            count = len(known.partitions)
+            missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+            if missing:
+                topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+                refused += _all([Asked(topic.name, topic.topic_id, missing)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if topic.partitions:
+                good.append(topic)
+    return refused, good
+
+
+def _all(topics: Iterable[Asked], error: ErrorCode) -> list[Answered]:
+    return [
+        Answered(topic.name, topic.topic_id, [Row(each.partition_index, error) for each in topic.partitions])
+        for topic in topics
+    ]
+
+
+def _merged(refused: list[Answered], committed: list[Answered]) -> list[Answered]:
+    """A topic comes once, its refused partitions first."""
+    by_name = {topic.name: topic for topic in refused}
+    for topic in committed:
+        if topic.name in by_name:
+            by_name[topic.name].partitions += topic.partitions
+        else:
+            refused.append(topic)
+    return refused

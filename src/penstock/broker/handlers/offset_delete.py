@@ -1,0 +1,65 @@
+"""OffsetDelete: v0.
+
+Behaviour   Forgets a group's offsets of some partitions. Topics that a member subscribes to are left alone:
+            GROUP_SUBSCRIBED_TO_TOPIC; where it can't be known what members read (other protocols than consumers'),
+            the group must be empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+API = Api(key=47, versions=range(1), name="OffsetDelete")
+
+Asked = OffsetDeleteRequest.OffsetDeleteRequestTopic
+Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+Row = OffsetDeleteResponse.OffsetDeleteResponsePartition
+
+
+async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    if not is_allowed(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id):
+        return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    if not request.group_id:
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    refused, request.topics = _sorted_out(ctx, request.topics)
+    try:
+        answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(request))
+    except BrokerError as failed:
+        return OffsetDeleteResponse(error_code=failed.code)
+    by_name = {topic.name: topic for topic in refused}
+    for topic in answer.topics:
+        if topic.name in by_name:
+            by_name[topic.name].partitions += topic.partitions
+        else:
+            refused.append(topic)
+    return OffsetDeleteResponse(topics=refused)
+
+
+def _sorted_out(ctx: Context, topics: Sequence[Asked]) -> tuple[list[Topic], list[Asked]]:
+    refused, good = [], []
+    for topic in topics:
+        known = ctx.broker.image.topics.get(topic.name)
+        if not is_allowed(ctx, Operation.READ, ResourceType.TOPIC, topic.name):
+            refused.append(_refused(topic.name, topic.partitions, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        elif known is None:
+            refused.append(_refused(topic.name, topic.partitions, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        else:
+            here = [each for each in topic.partitions if 0 <= each.partition_index < len(known.partitions)]
+            missing = [each for each in topic.partitions if not 0 <= each.partition_index < len(known.partitions)]
+            if missing:
+                refused.append(_refused(topic.name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            if here:
+                good.append(Asked(topic.name, here))
+    return refused, good
+
+
+def _refused(
+    name: str, partitions: Sequence[OffsetDeleteRequest.OffsetDeleteRequestPartition], error: ErrorCode
+) -> Topic:
+    return Topic(name, [Row(each.partition_index, error) for each in partitions])

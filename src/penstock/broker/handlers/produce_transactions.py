@@ -1,0 +1,133 @@
+"""Transactional batches on their way into the log (KIP-890).
+
+Before the first batch of a transaction in a partition, its coordinator is asked: a client of Produce v11 or older has
+added the partition itself, which is *verified*; for a newer one it is *added* now. The request is held back meanwhile.
+Later batches find their transaction open and ask nobody. What was confirmed counts for this transaction only: if it
+ended before the batch was appended, the batch is refused (INVALID_TXN_STATE), and a retry asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from penstock.broker.handlers.produce_wire import Result
+from penstock.broker.replicas import Replica
+from penstock.coordination.home import Producer
+from penstock.coordination.transactions.verifier import PRODUCE_ADDS_SINCE, TxnVerifier, produce_error
+from penstock.model import ErrorCode, TopicPartition
+from penstock.ports import Clock
+from penstock.protocol.records.header import HEADER_BYTES, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT, BatchHeader
+from penstock.storage.producers import Verification
+
+RETRY_S = 0.02
+RETRY_FOR_S = 0.1
+"""A producer's next transaction may begin while the markers of its last are being written: that is soon over."""
+_ATTRIBUTES_LOW = 22
+
+Admitted = tuple[Replica, memoryview, BatchHeader]
+
+
+class Refusal(NamedTuple):
+    code: ErrorCode
+    message: str | None
+
+    def result(self, index: int) -> Result:
+        return Result(index, self.code, message=self.message)
+
+
+Word = Verification | Refusal
+"""The coordinator's, about one partition."""
+
+
+class Ask(NamedTuple):
+    replica: Replica
+    producer: Producer
+    verification: Verification
+
+
+def is_transactional(records: memoryview) -> bool:
+    """Whether a records field begins with a transactional batch, whatever else is wrong with it."""
+    return (
+        len(records) >= HEADER_BYTES
+        and records[MAGIC_POSITION] == MAGIC
+        and records[_ATTRIBUTES_LOW] & TRANSACTIONAL_BIT != 0
+    )
+
+
+def is_in_transaction(header: BatchHeader) -> bool:
+    """Without a producer id the bit means nothing, as in Kafka."""
+    return header.attributes & TRANSACTIONAL_BIT != 0 and header.producer_id >= 0
+
+
+class ProduceTransactions:
+    def __init__(self, verifier: TxnVerifier, clock: Clock, *, verifies: Callable[[], bool]) -> None:
+        """``verifies``: transaction.partition.verification.enable."""
+        self._verifier = verifier
+        self._clock = clock
+        self._verifies = verifies
+
+    def checks(self, version: int) -> bool:
+        return version >= PRODUCE_ADDS_SINCE or self._verifies()
+
+    def asks(
+        self, outcomes: Sequence[Sequence[Result | Admitted]], version: int, known: Mapping[Replica, Word]
+    ) -> list[Ask]:
+        """What the coordinator has to be asked before these batches may be appended."""
+        if not self.checks(version):
+            return []
+        found: dict[Replica, Ask] = {}
+        for row in outcomes:
+            for one in row:
+                if isinstance(one, Result) or not is_in_transaction(one[2]) or one[0] in known or one[0] in found:
+                    continue
+                replica, _, header = one
+                producers = replica.partition.log.producers
+                if not producers.is_open(header.producer_id, header.producer_epoch):
+                    verification = producers.begin_verification(
+                        header, self._clock.now_ms(), starts_at_zero=version >= PRODUCE_ADDS_SINCE
+                    )
+                    found[replica] = Ask(replica, Producer(header.producer_id, header.producer_epoch), verification)
+        return list(found.values())
+
+    async def ask(self, transactional_id: str, version: int, asks: Sequence[Ask]) -> dict[Replica, Word]:
+        """All are of one producer."""
+        by_tp = {ask.replica.partition.tp: ask for ask in asks}
+        codes = await self._codes(transactional_id, asks[0].producer, version, by_tp.keys())
+        return {
+            ask.replica: _word(ask, codes.get(tp, ErrorCode.NETWORK_EXCEPTION), version) for tp, ask in by_tp.items()
+        }
+
+    async def _codes(
+        self, transactional_id: str, producer: Producer, version: int, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        if version < PRODUCE_ADDS_SINCE:
+            return await self._verifier.verify(transactional_id, producer, partitions)
+        deadline_s = self._clock.monotonic() + RETRY_FOR_S
+        while True:
+            codes = await self._verifier.add(transactional_id, producer, partitions)
+            if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values() or self._clock.monotonic() >= deadline_s:
+                return codes
+            await self._clock.sleep(RETRY_S)
+
+
+def _word(ask: Ask, code: ErrorCode, version: int) -> Word:
+    if code is ErrorCode.NONE:
+        return ask.verification
+    answered = produce_error(code, version)
+    message = None
+    if answered is ErrorCode.INVALID_TXN_STATE:
+        message = "Partition was not added to the transaction"
+    elif answered is ErrorCode.NOT_ENOUGH_REPLICAS:
+        message = f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}"
+    return Refusal(answered, message)
+
+
+def producers_of(outcomes: Sequence[Sequence[Result | Admitted]]) -> set[Producer]:
+    """Whose transactions the batches belong to; Kafka takes those of one producer only."""
+    return {
+        Producer(one[2].producer_id, one[2].producer_epoch)
+        for row in outcomes
+        for one in row
+        if not isinstance(one, Result) and is_in_transaction(one[2])
+    }

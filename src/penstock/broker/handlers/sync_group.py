@@ -1,0 +1,32 @@
+"""SyncGroup: v0-v5.
+
+Behaviour   Followers wait for the leader, who brings everybody's assignment; all are answered when it is durable.
+Versions    v3 group.instance.id (KIP-345) · v5 protocol type and name, which are mandatory then
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.coordination.groups.classic import sync_refusal
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+
+API = Api(key=14, versions=range(6), name="SyncGroup")
+
+
+async def handle(ctx: Context, request: SyncGroupRequest) -> SyncGroupResponse:
+    refusal = sync_refusal(request, ctx.version)
+    is_allowed_to = is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id)
+    if refusal is not ErrorCode.INCONSISTENT_GROUP_PROTOCOL and not is_allowed_to:
+        refusal = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if refusal is not None:
+        return SyncGroupResponse(error_code=refusal)
+    version = ctx.version
+    try:
+        return await ctx.broker.groups.parked(
+            request.group_id, lambda machine, reply: machine.sync(request, version=version, reply=reply)
+        )
+    except BrokerError as failed:
+        return SyncGroupResponse(error_code=failed.code)

@@ -1,0 +1,58 @@
+"""WriteTxnMarkers: v1-v2.
+
+Behaviour   A transaction coordinator's markers, each appended to each of its partitions and answered when all are
+            durable and visible. Each partition succeeds or fails by itself: an older producer epoch is refused with
+            INVALID_PRODUCER_EPOCH, an older coordinator with TRANSACTION_COORDINATOR_FENCED. The same marker again is
+            appended again, and does no harm. `penstock transactions abort` uses it for transactions that hang.
+Versions    v2 the transaction's version (KIP-1228): from 2 on the marker's epoch must be above that of the open
+            transaction, so that a late marker can't end the next one.
+"""
+
+from __future__ import annotations
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.coordination.transactions.markers import Marker
+from penstock.model import BrokerError, ErrorCode, TopicPartition
+from penstock.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+
+API = Api(key=27, versions=range(1, 3), name="WriteTxnMarkers")
+
+PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
+TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
+MarkerResult = WriteTxnMarkersResponse.WritableTxnMarkerResult
+
+
+async def handle(ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    if not is_allowed(ctx, Operation.ALTER, ResourceType.CLUSTER) and not is_allowed(
+        ctx, Operation.CLUSTER_ACTION, ResourceType.CLUSTER
+    ):
+        raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    results: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    for wanted in request.markers:
+        results.setdefault(wanted.producer_id, {}).update(await _write(ctx, wanted))
+    return WriteTxnMarkersResponse(
+        markers=[MarkerResult(producer_id=producer_id, topics=_topics(codes)) for producer_id, codes in results.items()]
+    )
+
+
+async def _write(ctx: Context, wanted: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
+    partitions = dict.fromkeys(
+        TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes
+    )
+    marker = Marker(
+        wanted.producer_id,
+        wanted.producer_epoch,
+        wanted.transaction_result,
+        wanted.coordinator_epoch,
+        wanted.transaction_version,
+    )
+    return await ctx.broker.markers.write(marker, partitions)
+
+
+def _topics(codes: dict[TopicPartition, ErrorCode]) -> list[TopicResult]:
+    rows: dict[str, list[PartitionResult]] = {}
+    for tp, code in codes.items():
+        rows.setdefault(tp.topic, []).append(PartitionResult(partition_index=tp.partition, error_code=code))
+    return [TopicResult(name=name, partitions=partitions) for name, partitions in rows.items()]
