@@ -19,7 +19,7 @@ T = TypeVar("T")
 # callbacks of 2 ms: answers after 2-4 ms instead of 4-14; with callbacks below 0.3 ms it makes no difference.
 SWITCH_INTERVAL_S = 0.0005
 
-# Python looks for cycles when there are so many more objects than at the last look. Parked requests are objects too, and
+# Python looks for cycles when there are so many more objects than at the last look. Parked requests are objects, and
 # its default of 700 looked several times in each round of a group commit, at what all partitions hold.
 GARBAGE_THRESHOLDS = (50_000, 20, 100)
 
