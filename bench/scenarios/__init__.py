@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ..measure import Scenario
-from . import compaction, durable, growth, metrics, requests, startup, throughput
+from . import compaction, durable, groups, growth, metrics, requests, startup, throughput
 
 ALL: tuple[Scenario, ...] = (
     *throughput.SCENARIOS,
     *requests.SCENARIOS,
     *metrics.SCENARIOS,
     *durable.SCENARIOS,
+    *groups.SCENARIOS,
     *growth.SCENARIOS,
     *compaction.SCENARIOS,
     *startup.SCENARIOS,

@@ -83,6 +83,11 @@ ALLOWED: list[Allowed] = [
         ours=MISSING,
     ),
     Allowed(
+        "TxnOffsetCommit is not served",
+        "transactions/offsets in a transaction",
+        path=r"connection|(groups\[0\]\.)?topics.*",
+    ),
+    Allowed(
         "a feature is finalized when what it stands for works; so far that is metadata.version only",
         "connections/.*",
         path=r"(supported|finalized)_features\[(group|transaction|streams|share|eligible\.leader\.replicas|kraft)\.version\]",
@@ -212,6 +217,14 @@ ALLOWED: list[Allowed] = [
         path=r"topics\[0\]\.(error_code|topic_authorized_operations)",
         kafka=lambda value: value in (-1, MISSING),
         ours=lambda value: value in (17, 3576),
+    ),
+    Allowed(
+        "an OffsetFetch with an epoch and no member is of a member that is not there, not a failure of the server",
+        "consumer_groups/offsets of a consumer group",
+        step="fetched by an epoch alone",
+        path=r"groups\[0\]\.error_code",
+        kafka=-1,
+        ours=25,
     ),
     Allowed(
         "MAX_TIMESTAMP never names a record that DeleteRecords has deleted",

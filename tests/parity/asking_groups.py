@@ -12,18 +12,37 @@ NOT_YET = {14, 15, 16}
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: its topic is being made or read."""
 
 
+NULL = struct.pack(">i", -1)
+
+
 def subscription(*topics: str) -> Late:
     """What a classic consumer says of itself: version 0, its topics, no data of its own."""
+    return Late(lambda variables: struct.pack(">hi", 0, len(topics)) + _names(topics, variables) + NULL)
+
+
+def owns(topic: str, *partitions: int) -> Late:
+    """The same of version 1: it reads one topic and still has these partitions of it."""
 
     def make(variables: Any) -> bytes:
-        names = [resolve(each, variables).encode() for each in topics]
-        return (
-            struct.pack(">hi", 0, len(names))
-            + b"".join(struct.pack(">h", len(each)) + each for each in names)
-            + struct.pack(">i", -1)
-        )
+        one = struct.pack(">i", 1)
+        has = _partitions(topic, partitions, variables)
+        return struct.pack(">h", 1) + one + _names([topic], variables) + NULL + one + has
 
     return Late(make)
+
+
+def assignment(topic: str, *partitions: int) -> Late:
+    """What a leader gives to a classic consumer: version 0, partitions of one topic, no data of its own."""
+    return Late(lambda variables: struct.pack(">hi", 0, 1) + _partitions(topic, partitions, variables) + NULL)
+
+
+def _names(topics: Sequence[str], variables: Any) -> bytes:
+    names = [resolve(each, variables).encode() for each in topics]
+    return b"".join(struct.pack(">h", len(each)) + each for each in names)
+
+
+def _partitions(topic: str, partitions: Sequence[int], variables: Any) -> bytes:
+    return _names([topic], variables) + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
 
 
 def group(handle: str = "g") -> list[Step]:
@@ -37,12 +56,14 @@ def group(handle: str = "g") -> list[Step]:
             f"the coordinator of {handle}",
             coordinator_keys=[key],
             until=lambda answer: answer.coordinators[0].error_code == 0,
+            shown=False,
         ),
         ask(
             "DescribeGroups",
             f"{handle} is not there yet",
             groups=[key],
             until=lambda answer: answer.groups[0].error_code not in NOT_YET,
+            shown=False,
         ),
     ]
 

@@ -53,6 +53,8 @@ class Ask:
     connection: str = "main"
     parked: str = ""
     """Sent and left waiting under this name; the step ``answer(name)`` reads what comes."""
+    shown: bool = True
+    """False: only to wait ``until`` something is so; how long that takes, and by which answers, is not compared."""
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,12 @@ def ask(
     answered: bool = True,
     connection: str = "main",
     parked: str = "",
+    shown: bool = True,
     **fields: Any,
 ) -> Ask:
-    return Ask(api, fields, label, versions, capture or {}, until, unordered, patience_s, answered, connection, parked)
+    return Ask(
+        api, fields, label, versions, capture or {}, until, unordered, patience_s, answered, connection, parked, shown
+    )
 
 
 def answer(

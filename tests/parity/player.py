@@ -114,6 +114,8 @@ class Round:
             else:
                 assert version is not None
                 answer = self._ask(step, version)
+                if not step.shown:
+                    continue
                 # Rounds are told apart by the version that they are about, the steps of a round by their own.
                 yield Seen(label, version if self.version is None else self.version, answer)
 

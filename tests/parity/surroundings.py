@@ -143,6 +143,7 @@ FIELDS: dict[str, Callable[[Surroundings, Any], str | None]] = {
     "max_timestamp": _moment,
     "timestamp": _moment,
     "last_timestamp": _moment,
+    "transaction_start_time_ms": _moment,
     # The machine's disk.
     "total_bytes": _positive,
     "usable_bytes": _positive,

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, Producer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
@@ -18,6 +19,7 @@ from penstock.telemetry import catalogue
 from penstock.telemetry.logs import BURST
 from support.batches import build
 from support.broker import BrokerProcess, StartFailed, run_penstock
+from support.cli import Cli
 from support.verbs import Topic, append, create_topic, fetch, fetch_partition, fetch_request, produce
 from support.waiting import eventually
 from support.wire import Wire
@@ -295,3 +297,43 @@ def test_every_line_of_a_json_log_is_an_object_and_bad_clients_do_not_flood_it(m
     assert sum("HTTP request" in message for message in said) == BURST
     assert said[-2:] == ["stopping", "stopped"]
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
+
+
+def test_the_broker_tells_the_lag_of_groups_and_how_they_rebalance(observed: BrokerProcess) -> None:
+    penstock = Cli(observed.bootstrap_servers)
+    penstock.ok("topics", "create", "orders", "--partitions", 2)
+    penstock.ok("produce", "orders", "--partition", 0, stdin="a\nb\nc\n")
+    penstock.ok("groups", "reset-offsets", "billing", "--topic", "orders", "--to-earliest", "--execute")
+    shown = scrape(observed)
+    assert shown("penstock_group_lag", group="billing", topic="orders", partition="0") == 3
+    assert shown("penstock_group_lag", group="billing", topic="orders", partition="1") == 0
+    assert shown("penstock_groups", type="classic", state="Empty") == 1
+    assert shown("penstock_group_offsets") == 2
+    consumer = Consumer(
+        {"bootstrap.servers": observed.bootstrap_servers, "group.id": "billing", "group.protocol": "consumer"}
+    )
+    consumer.subscribe(["orders"])
+    assert consumer.consume(3, timeout=30)
+    shown = eventually(
+        lambda: (now := scrape(observed))("penstock_groups", type="consumer", state="Stable") == 1 and now,
+        what="a group that is stable",
+    )
+    assert shown("penstock_group_rebalances_total", type="consumer") == 1
+    assert shown("penstock_group_rebalance_duration_seconds_count", type="consumer") == 1
+    consumer.close()  # commits
+    shown = scrape(observed)
+    assert shown("penstock_group_lag", group="billing", topic="orders", partition="0") == 0
+    assert shown("penstock_groups", type="consumer", state="Empty") == 1
+
+
+def test_open_transactions_are_counted_while_they_are_open(observed: BrokerProcess) -> None:
+    producer = Producer({"bootstrap.servers": observed.bootstrap_servers, "transactional.id": "grocer"})
+    producer.init_transactions(30)
+    assert scrape(observed)("penstock_transactions_open") == 0
+    producer.begin_transaction()
+    producer.produce("orders", b"x")
+    assert producer.flush(30) == 0
+    shown = scrape(observed)
+    assert shown("penstock_transactions_open") == 1 and shown("penstock_transaction_oldest_age_seconds") > 0
+    producer.commit_transaction(30)
+    eventually(lambda: scrape(observed)("penstock_transactions_open") == 0, what="a transaction that is over")

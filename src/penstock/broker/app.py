@@ -253,6 +253,8 @@ class BrokerApp:
                 sessions=self._sessions,
                 replicas=self._replicas,
                 logs=self._logs,
+                groups=self._groups,
+                transactions=self._transactions,
             ),
             network=ports.network,
             tasks=ports.tasks,

@@ -6,7 +6,8 @@ passed them. Reading back goes from the log's start to its end in pieces, throug
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import islice
 
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.visible import visible
@@ -23,11 +24,14 @@ from penstock.protocol.records.header import (
     BatchHeader,
     read_header,
 )
-from penstock.protocol.records.reader import read_records
+from penstock.protocol.records.pairs import iter_pairs
+from penstock.protocol.records.reader import read_payload
 from penstock.protocol.records.record import Record
 
 READ_BYTES = 1_048_576
 """Read at once while loading."""
+PART_RECORDS = 500
+"""Of a batch, taken apart at a stretch."""
 
 
 class InternalTopic:
@@ -71,6 +75,13 @@ class InternalTopic:
     async def committed(self, partition: int, end_offset: int) -> None:
         await visible(self._replica(partition), end_offset)
 
+    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+        replica = self._replica(partition)
+        if replica.partition.high_watermark >= end_offset:
+            done(None)
+        else:
+            replica.produce_waiters.append((end_offset, _Caller(done), 0))
+
     async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         log = self._replica(partition).partition.log
         offset, end_offset = log.log_start_offset, log.log_end_offset
@@ -83,8 +94,7 @@ class InternalTopic:
             for header, batch in _batches(read.data):
                 if header.base_offset + header.last_offset_delta < offset:
                     continue
-                found = _stored(header, batch)
-                if found is not None:
+                for found in _stored(header, batch):
                     yield found
             offset = read.next_offset
 
@@ -93,6 +103,21 @@ class InternalTopic:
         if replica is None or not replica.partition.is_leader:
             raise NotLeader(message=f"this broker does not lead {self._topic}-{partition}")
         return replica
+
+
+class _Caller:
+    """Stands in a partition's queue until the high watermark has come that far."""
+
+    __slots__ = ("_done",)
+
+    def __init__(self, done: Callable[[BrokerError | None], None]) -> None:
+        self._done = done
+
+    def reached(self, index: int) -> None:
+        self._done(None)
+
+    def lost(self, index: int) -> None:
+        self._done(NotLeader(message="the leader moved before that was committed"))
 
 
 def _batches(data: Buffer) -> list[tuple[BatchHeader, memoryview]]:
@@ -107,10 +132,15 @@ def _batches(data: Buffer) -> list[tuple[BatchHeader, memoryview]]:
     return found
 
 
-def _stored(header: BatchHeader, batch: memoryview) -> Stored | Ended | None:
+def _stored(header: BatchHeader, batch: memoryview) -> Iterator[Stored | Ended]:
+    """What the batch says, a large one in parts: whoever reads them may pause in between."""
     producer = Producer(header.producer_id, header.producer_epoch)
     if header.attributes & CONTROL_BIT:
         marker = read_end_txn_marker(batch)
-        return None if marker is None else Ended(producer, is_commit=not marker.is_abort)
-    records = [(record.key, record.value) for record in read_records(batch)]
-    return Stored(records, producer if header.attributes & TRANSACTIONAL_BIT else None)
+        if marker is not None:
+            yield Ended(producer, is_commit=not marker.is_abort)
+        return
+    on_behalf_of = producer if header.attributes & TRANSACTIONAL_BIT else None
+    pairs = iter_pairs(read_payload(batch, header), header.count)
+    while part := list(islice(pairs, PART_RECORDS)):
+        yield Stored(part, on_behalf_of)

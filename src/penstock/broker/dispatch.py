@@ -85,6 +85,9 @@ DECODED_REQUEST_BYTES_MAX = 8_388_608
 clients really send (a fetch of 100,000 partitions, a creation of thousands of topics) is far below."""
 
 Handle = Callable[[Context, Any], Awaitable[Any]]
+HandleNow = Callable[[Context, Any, Callable[[Any], None]], bool]
+"""For frequent requests, beside ``handle``: without a task. True: the last argument is called with the answer, now or
+later, once. False: this one can't be served so, and nothing has happened."""
 
 
 def handler_module(key: int) -> Any:
@@ -102,6 +105,7 @@ class Dispatch:
         self._tasks = tasks
         self._requests = requests
         self._handles: dict[int, Handle] = {}
+        self._nows: dict[int, HandleNow] = {}  # of those that have one, once they were called
 
     def serve(self, connection: Connection, buffer: bytearray, start: int, end: int) -> None:
         if end - start > DECODED_REQUEST_BYTES_MAX:
@@ -117,13 +121,16 @@ class Dispatch:
                 raise MalformedMessage(f"{info.name} version {version} is not served")
             response = handler_module(key).unsupported_version_response()
             connection.respond(*_framed(0, header, response))
-            self._note(info.name, response, 0.0)
+            self.note(info.name, response, 0.0)
             return
         request, _ = request_decoder(key, version)(frame, position)
         context = Context(
             self._broker, connection.listener, version, header.client_id, connection.principal, connection.peer_host
         )
         slot = connection.park()
+        now = self._nows.get(key)
+        if now is not None and now(context, request, _Answer(self, connection, slot, header)):
+            return
         connection.hold()
         self._tasks.spawn(info.name, self._run(connection, slot, context, header, request))
 
@@ -134,21 +141,25 @@ class Dispatch:
         try:
             response = await self._handle(header.api_key)(context, request)
             slot.complete(_framed(header.api_version, header, response))
-            self._note(APIS[header.api_key].name, response, self._broker.clock.monotonic() - started_s)
+            self.note(APIS[header.api_key].name, response, self._broker.clock.monotonic() - started_s)
         except MalformedMessage as malformed:  # its bytes can be read and still mean nothing
             log.info("closed a connection from %s: %s", connection.peer_host, malformed)
             connection.close()
         except Exception:
-            # A handler turns what it knows into codes of its own; whatever arrives here is a bug, and there is no
-            # general error response in the protocol.
-            log.exception(
-                "%s from %s met a bug; its connection is closed", APIS[header.api_key].name, connection.peer_host
-            )
-            connection.close()
+            self.met_a_bug(connection, header.api_key)
         finally:
             connection.unhold()
 
-    def _note(self, api: str, response: Any, duration_s: float) -> None:
+    def met_a_bug(self, connection: Connection, key: int) -> None:
+        """A handler turns what it knows into codes of its own; whatever else it raises is a bug, and there is no
+        general error response in the protocol."""
+        log.exception("%s from %s met a bug; its connection is closed", APIS[key].name, connection.peer_host)
+        connection.close()
+
+    def now_seconds(self) -> float:
+        return self._broker.clock.monotonic()
+
+    def note(self, api: str, response: Any, duration_s: float) -> None:
         meter = self._requests.of(api)
         meter.count()
         meter.duration.observe(duration_s)
@@ -158,8 +169,33 @@ class Dispatch:
     def _handle(self, key: int) -> Handle:
         handle = self._handles.get(key)
         if handle is None:
-            handle = self._handles[key] = handler_module(key).handle
+            module = handler_module(key)
+            handle = self._handles[key] = module.handle
+            if hasattr(module, "handle_now"):
+                self._nows[key] = module.handle_now
         return handle
+
+
+class _Answer:
+    """Takes the answer of a request that was served without a task."""
+
+    __slots__ = ("_connection", "_dispatch", "_header", "_slot", "_started_s")
+
+    def __init__(self, dispatch: Dispatch, connection: Connection, slot: Slot, header: RequestHeader) -> None:
+        self._dispatch = dispatch
+        self._connection = connection
+        self._slot = slot
+        self._header = header
+        self._started_s = dispatch.now_seconds()
+
+    def __call__(self, response: Any) -> None:
+        """Called from a group commit that serves many: nothing may come out."""
+        dispatch, header = self._dispatch, self._header
+        try:
+            self._slot.complete(_framed(header.api_version, header, response))
+            dispatch.note(APIS[header.api_key].name, response, dispatch.now_seconds() - self._started_s)
+        except Exception:
+            dispatch.met_a_bug(self._connection, header.api_key)
 
 
 def _framed(version: int, header: RequestHeader, response: Any) -> tuple[bytes, bytes]:

@@ -25,6 +25,7 @@ from penstock.coordination.groups.meters import GroupMeters
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended
 from penstock.coordination.runtime import CoordinatorRuntime, Decision
+from penstock.model import BrokerError
 from penstock.ports import Clock, Random, Tasks
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -101,6 +102,24 @@ class GroupCoordinator:
             return await self.runtime.write(group_id, decide)
         finally:
             self._under_way -= 1
+
+    def write_now(
+        self,
+        group_id: str,
+        decide: Callable[[GroupMachine], Decision[A]],
+        done: Callable[[A | None, BrokerError | None], None],
+    ) -> bool:
+        """Without a task: see the runtime's."""
+
+        def finished(answer: A | None, failed: BrokerError | None) -> None:
+            self._under_way -= 1
+            done(answer, failed)
+
+        self._under_way += 1
+        if self.runtime.write_now(group_id, decide, finished):
+            return True
+        self._under_way -= 1
+        return False
 
     async def settled(self, group_id: str, look: Callable[[GroupMachine], A]) -> A:
         """What ``look`` finds, once it is committed."""

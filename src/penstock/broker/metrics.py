@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from penstock import __version__
 from penstock.broker.fetch_sessions import FetchSessions
+from penstock.broker.group_coordinator import GroupCoordinator
+from penstock.broker.group_metrics import BREATHE_EVERY, group_sources, transaction_sources
 from penstock.broker.handlers.fetch import FetchHandler
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.server import Server
+from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.config.broker import BrokerSettings
 from penstock.model import invariant
 from penstock.ports import Clock, ProcessFacts
@@ -31,9 +34,6 @@ from penstock.telemetry.requests import RequestMeters
 
 if TYPE_CHECKING:
     from penstock.storage.compaction.compactor import Compactor
-
-BREATHE_EVERY = 1_000
-"""Partitions walked over without showing any, before the loop gets its turn."""
 
 T = TypeVar("T")
 Space = tuple[int, int]
@@ -55,6 +55,8 @@ class Observed:
     sessions: FetchSessions
     replicas: Replicas
     logs: LogManager
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ def sources(observed: Observed, facts: Facts, scrape_failures: Counter) -> Itera
     found: dict[Family, Source] = {
         **_of_requests(observed),
         **_of_logs(observed),
+        **group_sources(observed.groups, observed.replicas, series_max=_series_max(observed)),
+        **transaction_sources(observed.transactions, observed.clock),
         **_of_the_disk(observed, facts),
         **_of_the_process(observed, facts),
         catalogue.SCRAPE_FAILURES: scrape_failures.points,
@@ -78,6 +82,11 @@ def sources(observed: Observed, facts: Facts, scrape_failures: Counter) -> Itera
     invariant(found.keys() == set(catalogue.ALL), "the catalogue and the sources differ")
     for family in catalogue.ALL:
         yield family, found[family]
+
+
+def _series_max(observed: Observed) -> int:
+    metrics = observed.settings.metrics
+    return metrics.partitions_max if metrics is not None else 0
 
 
 def _of_requests(observed: Observed) -> dict[Family, Source]:
@@ -107,8 +116,7 @@ def _of_requests(observed: Observed) -> dict[Family, Source]:
 
 def _of_logs(observed: Observed) -> dict[Family, Source]:
     replicas, logs_ = observed.replicas, observed.logs
-    metrics = observed.settings.metrics
-    series_max = metrics.partitions_max if metrics is not None else 0
+    series_max = _series_max(observed)
 
     def each(read: Callable[[Replica], int]) -> Source:
         def points() -> Iterator[Point | None]:

@@ -16,7 +16,7 @@ from penstock.model import ErrorCode
 async def delete(client: Client, options: argparse.Namespace) -> int:
     groups = Groups(client)
     names = list(dict.fromkeys(options.names))
-    listed = {group.group_id: group for group in await groups.list()}
+    listed = {group.group_id: group for group in await groups.all()}
     missing = [name for name in names if name not in listed]
     kept = ", nothing was deleted" if len(names) > 1 else ""
     if missing and not options.if_exists:

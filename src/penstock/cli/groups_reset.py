@@ -57,7 +57,7 @@ async def _check_empty(groups: Groups, name: str) -> None:
         who = counted(len(group.members), "member")
         raise CommandFailed(f"group {name} has {who} and is {group.state}; {LEFT_ALONE}")
     if group is None:
-        listed = {each.group_id: each.kind for each in await groups.list()}
+        listed = {each.group_id: each.kind for each in await groups.all()}
         if name in listed:
             raise CommandFailed(await unknown_group(groups, [name]))
 

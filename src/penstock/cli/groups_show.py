@@ -21,7 +21,7 @@ NO_GROUPS = "there are no groups"
 async def show_list(client: Client, options: argparse.Namespace) -> int:
     groups = [
         group
-        for group in await Groups(client).list()
+        for group in await Groups(client).all()
         if _is_wanted(group.state, options.state) and _is_wanted(group.kind, options.type)
     ]
     if options.json:
@@ -72,7 +72,7 @@ async def show_details(client: Client, options: argparse.Namespace) -> int:
     groups = Groups(client)
     names = list(dict.fromkeys(options.names))
     if not names:
-        names = [group.group_id for group in await groups.list() if group.kind in ("classic", "consumer", "")]
+        names = [group.group_id for group in await groups.all() if group.kind in ("classic", "consumer", "")]
     details: list[Details] = []
     with Progress("asking about groups", len(names), clock=client.clock) as bar:
         for name in names:
@@ -95,7 +95,7 @@ async def show_details(client: Client, options: argparse.Namespace) -> int:
 
 async def unknown_group(groups: Groups, names: Sequence[str]) -> str:
     """``group x does not exist (did you mean y?)``."""
-    known = {group.group_id: group.kind for group in await groups.list()}
+    known = {group.group_id: group.kind for group in await groups.all()}
     if len(names) > 1:
         return f"these groups do not exist: {', '.join(name + nearest(name, known) for name in names)}"
     (name,) = names

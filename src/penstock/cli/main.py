@@ -34,6 +34,7 @@ COMMANDS = (
     Command("produce", "produce", "write records from stdin to a topic"),
     Command("consume", "consume", "print the records of a topic"),
     Command("groups", "groups", "list, describe, move and delete consumer groups"),
+    Command("transactions", "transactions", "list, describe and abort transactions"),
     Command("log", "log", "look into the files of a data folder, and verify them"),
     Command("bench", "bench", "a load test, with throughput and latency percentiles"),
     Command("adopt", "adopt", "make topics of partition folders that a Kafka wrote"),

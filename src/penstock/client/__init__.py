@@ -3,6 +3,7 @@
 client.py       any request to any broker, and what is known of the cluster (metadata.py)
 connection.py   one connection, pipelined; versions.py: who speaks what
 admin.py        topics, configs, offsets (offsets.py), each partition asked of its leader (routing.py)
+groups.py       consumer groups, and transactions.py, each asked of its coordinator (coordinators.py)
 producer.py     idempotent writes: outbox.py holds the batches, delivery.py gets them to their leaders
 consumer.py     reads; fetched.py: what an answer holds
 errors.py       what can be raised, and whether it may be tried again

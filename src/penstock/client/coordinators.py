@@ -6,6 +6,7 @@ repeated is also sent again when no answer came; anything else is sent once, unl
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -74,3 +75,23 @@ async def ask_coordinator(
         if client.clock.monotonic() + pause_s >= until_s:
             raise outcome
         await client.clock.sleep(pause_s)
+
+
+async def ask_all_brokers(client: Client, request: Message, what: str, timeout_s: float) -> dict[int, Any]:
+    """Each broker's answer for what it coordinates, by node id; one that is still loading is asked again, for half a
+    list would be taken for a whole one."""
+    until_s = client.clock.monotonic() + timeout_s
+
+    async def ask_one(node_id: int) -> Any:
+        backoff = Backoff(client.random)
+        while True:
+            response = await client.ask(request, until_s - client.clock.monotonic(), node_id=node_id)
+            pause_s = backoff.next_s()
+            if response.error_code == 0:
+                return response
+            if response.error_code not in ELSEWHERE or client.clock.monotonic() + pause_s >= until_s:
+                raise refusal(response.error_code, f"{what} of broker {node_id}")
+            await client.clock.sleep(pause_s)
+
+    brokers = sorted((await client.metadata([], timeout_s)).brokers)
+    return dict(zip(brokers, await asyncio.gather(*map(ask_one, brokers)), strict=True))

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from penstock.client.client import Client
-from penstock.client.coordinators import ELSEWHERE, ask_coordinator, find_coordinator
+from penstock.client.coordinators import ask_all_brokers, ask_coordinator, find_coordinator
 from penstock.client.errors import ClientError, refusal
 from penstock.client.routing import topics_of
-from penstock.client.waiting import Backoff
 from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.codec import decoder
 from penstock.protocol.errors import MalformedMessage
@@ -22,7 +21,7 @@ from penstock.protocol.schema.consumer_group_describe import ConsumerGroupDescri
 from penstock.protocol.schema.consumer_protocol import ConsumerProtocolAssignment
 from penstock.protocol.schema.delete_groups import DeleteGroupsRequest
 from penstock.protocol.schema.describe_groups import DescribeGroupsRequest
-from penstock.protocol.schema.list_groups import ListGroupsRequest, ListGroupsResponse
+from penstock.protocol.schema.list_groups import ListGroupsRequest
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest
 from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
 
@@ -79,29 +78,15 @@ class Groups:
         self.client = client
         self.timeout_s = client.timeout_s if timeout_s is None else timeout_s
 
-    async def list(self) -> list[ListedGroup]:
+    async def all(self) -> list[ListedGroup]:
         """The groups of all brokers, by name."""
-        brokers = sorted((await self.client.metadata([], self.timeout_s)).brokers)
-        answers = await asyncio.gather(*map(self._list_of, brokers))
+        answers = await ask_all_brokers(self.client, ListGroupsRequest(), "the groups", self.timeout_s)
         found = {
             one.group_id: ListedGroup(one.group_id, one.group_type.lower(), one.group_state, one.protocol_type)
-            for answer in answers
+            for answer in answers.values()
             for one in answer.groups
         }
         return [found[name] for name in sorted(found)]
-
-    async def _list_of(self, node_id: int) -> ListGroupsResponse:
-        until_s = self.client.clock.monotonic() + self.timeout_s
-        backoff = Backoff(self.client.random)
-        while True:
-            left_s = until_s - self.client.clock.monotonic()
-            response: ListGroupsResponse = await self.client.ask(ListGroupsRequest(), left_s, node_id=node_id)
-            pause_s = backoff.next_s()
-            if response.error_code == 0:
-                return response
-            if response.error_code not in ELSEWHERE or self.client.clock.monotonic() + pause_s >= until_s:
-                raise refusal(response.error_code, f"the groups of broker {node_id}")
-            await self.client.clock.sleep(pause_s)
 
     async def describe(self, group_id: str) -> GroupDescription | None:
         """None: there is no such group, or it is one of another kind than classic and consumer."""

@@ -3,8 +3,10 @@ broker leads."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
+
+from penstock.model import BrokerError
 
 KeyValue = tuple[bytes | None, bytes | None]
 
@@ -17,7 +19,7 @@ class Producer(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """One batch of the log, as a coordinator reads it back."""
+    """One batch of the log, or a part of one, as a coordinator reads it back."""
 
     records: Sequence[KeyValue]
     producer: Producer | None = None
@@ -43,6 +45,9 @@ class CoordinatorHome(Protocol):
 
     async def committed(self, partition: int, end_offset: int) -> None:
         """Return when everything below is durable and replicated; raises when this broker stops leading first."""
+
+    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+        """The same without a task: ``done`` is called once, now or later, with what ``committed`` would raise."""
 
     def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         """Everything that the partition holds, from its start to the end that it has when this is called."""

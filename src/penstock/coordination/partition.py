@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 
+
+@lru_cache(maxsize=16_384)
 def partition_for(key: str, partition_count: int) -> int:
     """The distance from zero, not the lower 31 bits; the one number whose distance does not fit counts as zero."""
     hashed = java_hash(key)

@@ -19,6 +19,7 @@ from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.types import Message
 
 _i16 = Struct(">h")
+_Decode = Callable[[Buffer, int], tuple[Message, int]]
 
 
 class CoordinatorRecord(NamedTuple):
@@ -41,14 +42,20 @@ class RecordCodec:
     def __init__(self, types: Mapping[int, RecordType]) -> None:
         self._types = dict(types)
         self._type_of_key = {kind.key: number for number, kind in types.items()}
-        # By the first two bytes of a key and of a value: looked up per record while a million of them are loaded.
-        self._key_decoders: dict[bytes, tuple[RecordType, Callable[[Buffer, int], tuple[Message, int]]] | None] = {}
-        self._value_decoders: dict[tuple[RecordType, bytes], Callable[[Buffer, int], tuple[Message, int]]] = {}
+        self._key_encoders: dict[type[Message], tuple[RecordType, bytes, Callable[[Any], bytes]]] = {}
+        # Looked up per record while a million of them are loaded.
+        self._key_decoders: dict[int, _Decode] = {}
+        self._value_decoders: dict[int, _Decode] = {}
 
     def encode(self, record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
-        number = self._type_of_key[type(record.key)]
-        kind = self._types[number]
-        key = _i16.pack(number) + encoder(kind.key, 0)(record.key)
+        key_class = type(record.key)
+        known = self._key_encoders.get(key_class)
+        if known is None:
+            number = self._type_of_key[key_class]
+            known = self._types[number], _i16.pack(number), encoder(key_class, 0)
+            self._key_encoders[key_class] = known
+        kind, prefix, encode_key = known
+        key = prefix + encode_key(record.key)
         if record.value is None:
             return key, None
         version = kind.written_version if kind.version_of is None else kind.version_of(record.value)
@@ -58,13 +65,23 @@ class RecordCodec:
         """None: a type that is not known here. Raises ``MalformedMessage``."""
         if key is None or len(key) < 2:
             raise MalformedMessage("a coordinator's record without a key")
-        kind = self._types.get(_i16.unpack_from(key)[0])
-        if kind is None:
-            return None
-        decoded_key, _ = decoder(kind.key, 0)(key, 2)
+        number = key[0] << 8 | key[1]
+        decode_key = self._key_decoders.get(number)
+        if decode_key is None:
+            kind = self._types.get(number)
+            if kind is None:
+                return None
+            decode_key = self._key_decoders[number] = decoder(kind.key, 0)
         if value is None:
-            return CoordinatorRecord(decoded_key, None)
+            return CoordinatorRecord(decode_key(key, 2)[0], None)
         if len(value) < 2:
             raise MalformedMessage("a coordinator's record with half a value")
-        decoded_value, _ = decoder(kind.value, _i16.unpack_from(value)[0])(value, 2)
-        return CoordinatorRecord(decoded_key, decoded_value)
+        number_and_version = number << 16 | value[0] << 8 | value[1]
+        decode_value = self._value_decoders.get(number_and_version)
+        if decode_value is None:
+            decode_value = decoder(self._types[number].value, _i16.unpack_from(value)[0])
+            self._value_decoders[number_and_version] = decode_value
+        return _new(CoordinatorRecord, (decode_key(key, 2)[0], decode_value(value, 2)[0]))
+
+
+_new = tuple.__new__

@@ -6,6 +6,7 @@ said beside each handler. Schemas are imported when their API is first used.
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -145,10 +146,12 @@ def api(key: int) -> ApiInfo | None:
     return APIS.get(key)
 
 
+@cache
 def request_decoder(key: int, version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
     return codec.decoder(APIS[key].request, version)
 
 
+@cache
 def response_encoder(key: int, version: int) -> Callable[[Any], bytes]:
     return codec.encoder(APIS[key].response, version)
 

@@ -67,6 +67,33 @@ LOG_APPENDED = Family(
 )
 PRODUCER_IDS = Family("penstock_producer_ids", "gauge", "Idempotent producers that are remembered, over all logs.")
 
+# --- consumer groups and transactions
+GROUPS = Family(
+    "penstock_groups", "gauge", "Groups that this broker coordinates, by type and state.", ("type", "state")
+)
+GROUP_OFFSETS = Family("penstock_group_offsets", "gauge", "Committed offsets that are remembered, over all groups.")
+GROUP_LAG = Family(
+    "penstock_group_lag",
+    "gauge",
+    "Offsets between what a group has committed for a partition and its high watermark.",
+    ("group", *PARTITION),
+)
+GROUP_REBALANCES = Family(
+    "penstock_group_rebalances_total", "counter", "Rebalances that groups have begun, by type.", ("type",)
+)
+GROUP_REBALANCE_DURATION = Family(
+    "penstock_group_rebalance_duration_seconds",
+    "histogram",
+    "From the first change until all members have their partitions, the time that the group waits for more included.",
+    ("type",),
+)
+TRANSACTIONS_OPEN = Family(
+    "penstock_transactions_open", "gauge", "Transactions that this broker coordinates and that are not over."
+)
+TRANSACTION_AGE = Family(
+    "penstock_transaction_oldest_age_seconds", "gauge", "How long the oldest of them has been open; 0 if there is none."
+)
+
 # --- the disk
 FSYNC = Family(
     "penstock_fsync_duration_seconds",

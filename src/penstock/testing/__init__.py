@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.testing.broker import Broker
     from penstock.testing.errors import BrokerFailed, StartFailed, TopicNotCreated
+    from penstock.testing.records import Record
 
-__all__ = ["Broker", "BrokerFailed", "StartFailed", "TopicNotCreated"]
+__all__ = ["Broker", "BrokerFailed", "Record", "StartFailed", "TopicNotCreated"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from penstock.testing import broker, errors
+    from importlib import import_module
 
-    return getattr(broker if name == "Broker" else errors, name)
+    module = {"Broker": "broker", "Record": "records"}.get(name, "errors")
+    return getattr(import_module(f"penstock.testing.{module}"), name)

@@ -16,15 +16,18 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from penstock.testing.command import penstock_command, penstock_environment
 from penstock.testing.errors import BrokerFailed, StartFailed
 from penstock.testing.guard import Guard
 from penstock.testing.values import as_text
+
+if TYPE_CHECKING:
+    from penstock.testing.records import Record, Sendable
 
 HOST = "127.0.0.1"
 DEADLINE_S = 30.0
@@ -107,6 +110,44 @@ class Broker:
         if not self.is_running:
             raise BrokerFailed(f"topic {name!r} was not created: the broker is not running")
         create_topic((self.host, self.port), name, partitions, config)
+
+    def produce(self, topic: str, records: Iterable[Sendable], *, timeout_s: float = DEADLINE_S) -> list[Record]:
+        """Write values (text or bytes), pairs of key and value, or whole ``Record``s; returns when they are on disk,
+        with what was written and where. A topic that does not exist comes into being, if the broker allows that."""
+        from penstock.testing.records import produce
+
+        if not self.is_running:
+            raise BrokerFailed(f"nothing was written to topic {topic!r}: the broker is not running")
+        return produce((self.host, self.port), topic, records, timeout_s)
+
+    def consume(
+        self,
+        topic: str,
+        *,
+        at_least: int = 0,
+        partition: int | None = None,
+        from_offset: int | None = None,
+        uncommitted: bool = False,
+        timeout_s: float = DEADLINE_S,
+    ) -> list[Record]:
+        """Everything that is in a topic (or in one partition, or from an offset on), by partition and offset.
+
+        ``at_least``: wait until there are so many, and fail when they do not come in time; what comes beyond them is
+        returned as well. ``uncommitted``: records of open and aborted transactions, too. No group: nothing is
+        remembered."""
+        from penstock.testing.records import EARLIEST, consume
+
+        if not self.is_running:
+            raise BrokerFailed(f"nothing was read from topic {topic!r}: the broker is not running")
+        return consume(
+            (self.host, self.port),
+            topic,
+            partition=partition,
+            from_offset=EARLIEST if from_offset is None else from_offset,
+            at_least=at_least,
+            uncommitted=uncommitted,
+            timeout_s=timeout_s,
+        )
 
     def logs(self) -> str:
         """Everything that the broker has written since its last start, to stdout and stderr."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from parity.asking_groups import (
     all_offsets,
     beat,
@@ -96,13 +98,18 @@ OF_M: list[Step] = [
 ]
 
 
-def in_state(name: str, *steps: Step, last: list[Step] | None = None, with_m: bool = True) -> Script:
-    asked = EVERYTHING + (OF_M if with_m else [])
-    return Script(name, [topic("t", partitions=2), topic("u"), *group(), *steps, *asked, *(last or [])])
-
-
-NOT_REFUSED = {"a join under another type", "a join with other protocols"}
+WELCOME = {"a join under another type", "a join with other protocols", "m joins under another type"}
 """In a group without members."""
+
+
+def unwelcome(*steps: Step) -> list[Step]:
+    return [step for step in steps if not isinstance(step, Ask) or step.label not in WELCOME]
+
+
+def in_state(name: str, *steps: Step, last: Sequence[Step] = ()) -> Script:
+    asked = [*steps, *EVERYTHING, *OF_M, *last]
+    return Script(name, [topic("t", partitions=2), topic("u"), *group(), *asked])
+
 
 SCRIPTS = [
     Script(
@@ -129,9 +136,7 @@ SCRIPTS = [
                 Ask(**{**each.__dict__, "fields": {**each.fields, "group_id": ""}, "versions": ALL})
                 for each in (join(), sync(member="x"), beat(member="x"), leave(member="x"))
             ],
-            described("described", of="nothing", versions=ALL)
-            if False
-            else ask("DescribeGroups", "described", versions=ALL, groups=[""]),
+            ask("DescribeGroups", "described", versions=ALL, groups=[""]),
             delete("deleted", "", versions=ALL),
             ask("OffsetDelete", "offsets deleted", group_id="", topics=[]),
         ],
@@ -310,17 +315,26 @@ SCRIPTS = [
             drop("without"),
         ],
     ),
-    in_state("in a group that is not there", with_m=False),
+    Script(
+        "in a group that is not there",
+        [
+            topic("t", partitions=2),
+            *group(),
+            *unwelcome(*EVERYTHING),
+            drop("an offset deleted"),
+            delete("deleted", versions=ALL),
+        ],
+    ),
     Script(
         "in a group that has only offsets",
         [
             topic("t", partitions=2),
             *group(),
             commit("from outside"),
-            *[each for each in EVERYTHING if isinstance(each, Ask) and each.label not in NOT_REFUSED],
+            *unwelcome(*EVERYTHING),
             drop("an offset deleted"),
             delete("deleted", versions=[0]),
-            *[described("afterwards", versions=ALL)],
+            described("afterwards", versions=ALL),
         ],
     ),
     in_state(
@@ -355,8 +369,8 @@ SCRIPTS = [
             *stable(),
             commit("m commits before", "${m}", 1),
             leave("m leaves"),
-            *[each for each in EVERYTHING if isinstance(each, Ask) and each.label not in NOT_REFUSED],
-            *[each for each in OF_M if isinstance(each, Ask) and each.label != "m joins under another type"],
+            *unwelcome(*EVERYTHING),
+            *unwelcome(*OF_M),
         ],
     ),
     Script(
@@ -515,6 +529,7 @@ SCRIPTS = [
                 "all kinds",
                 versions=ALL,
                 groups=["${g}", "${h}", "nobody", "${g}"],
+                unordered=["groups"],
                 include_authorized_operations=True,
             ),
             ask("DescribeGroups", "none", versions=ALL, groups=[]),
@@ -540,10 +555,10 @@ SCRIPTS = [
             ],
             delete("several", "${g}", "${h}", "nobody", versions=[2]),
             delete("again, one twice", "${g}", "${g}", "", versions=ALL),
-            delete("none", versions=ALL) if False else ask("DeleteGroups", "none", versions=ALL, groups_names=[]),
+            ask("DeleteGroups", "none", versions=ALL, groups_names=[]),
             leave("m leaves", of="h"),
             delete("one twice", "${h}", "${h}", versions=[2]),
-            ask("DescribeGroups", "afterwards", versions=ALL, groups=["${g}", "${h}"]),
+            ask("DescribeGroups", "afterwards", versions=ALL, groups=["${g}", "${h}"], unordered=["groups"]),
             offsets("their offsets"),
         ],
     ),

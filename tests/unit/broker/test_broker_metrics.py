@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.broker import metrics
+from penstock.broker.group_metrics import BREATHE_EVERY
 from penstock.broker.metrics import Facts, sources
 from penstock.broker.observability import Observability
+from penstock.coordination.groups.meters import GroupMeters
 from penstock.runtime.clock import SystemClock
 from penstock.storage.meters import StorageMeters
 from penstock.telemetry import catalogue
@@ -63,6 +64,8 @@ def observed(partitions: int = 0, series_max: int = 10) -> Any:
             commits=SimpleNamespace(failed=None),
             all=lambda: [each.partition.log for each in replicas],
         ),
+        groups=SimpleNamespace(runtime=SimpleNamespace(machines=list), meters=GroupMeters()),
+        transactions=SimpleNamespace(runtime=SimpleNamespace(machines=list)),
     )
 
 
@@ -90,12 +93,12 @@ def test_partitions_below_the_limit_have_series_of_their_own() -> None:
 
 
 def test_partitions_beyond_the_limit_are_added_up_with_a_breath_now_and_then() -> None:
-    many = observed(partitions=3 * metrics.BREATHE_EVERY, series_max=2)
+    many = observed(partitions=3 * BREATHE_EVERY, series_max=2)
     found = points(many, catalogue.LOG_SIZE)
     shown = [point for point in found if point is not None]
-    assert shown == [(("t", "0"), 100), (("t", "1"), 100), ((OTHER, OTHER), 100 * (3 * metrics.BREATHE_EVERY - 2))]
+    assert shown == [(("t", "0"), 100), (("t", "1"), 100), ((OTHER, OTHER), 100 * (3 * BREATHE_EVERY - 2))]
     assert found.count(None) == 2
-    assert points(many, catalogue.PARTITIONS_UNNAMED) == [((), 3 * metrics.BREATHE_EVERY - 2)]
+    assert points(many, catalogue.PARTITIONS_UNNAMED) == [((), 3 * BREATHE_EVERY - 2)]
 
 
 def test_no_partition_has_a_series_when_the_limit_is_0() -> None:

@@ -197,6 +197,7 @@ def test_a_leader_that_syncs_twice_is_answered_once_each() -> None:
 def test_rebalances_are_counted_with_their_duration() -> None:
     world = World()
     world.stable(1)
-    assert world.classic.rebalances.completed == 1
+    meter = world.classic.rebalances.meter
+    assert (meter.begun, meter.durations.count) == (1, 1)
     # From the first join to the assignment.
-    assert world.classic.rebalances.completed_duration_s == 2 * DELAY_MS / 1000
+    assert meter.durations.sum == 2 * DELAY_MS / 1000

@@ -53,6 +53,14 @@ class Home:
             self._waiting.append((end_offset, future))
             await future
 
+    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+        if self.commits_itself:
+            done(None)
+        else:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((end_offset, future))
+            future.add_done_callback(lambda ended: done(ended.exception()))  # type: ignore[arg-type]
+
     async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         for batch in list(self.batches):
             await asyncio.sleep(0)
@@ -102,13 +110,14 @@ class Epochs:
 class World:
     def __init__(self, home: Home, *, partition_count: int | None = 1) -> None:
         self.home = home
+        self.clock = ManualClock()
         self.runtime: CoordinatorRuntime[Epochs] = CoordinatorRuntime(
             "__state",
             home=home,
             codec=CODEC,
             make_machine=lambda partition: Epochs(),
             partition_count=lambda: partition_count,
-            clock=ManualClock(),
+            clock=self.clock,
             tasks=LoopTasks(),
         )
 
@@ -313,5 +322,98 @@ def test_a_machine_is_closed_when_the_leadership_goes() -> None:
         world.runtime.resign(0)
         assert machine.is_closed
         assert world.runtime.machines() == []
+
+    in_loop(run)
+
+
+def test_a_read_that_wants_to_last_waits_for_what_it_saw() -> None:
+    async def run() -> None:
+        world = World(Home())
+        await world.lead()
+        world.home.commits_itself = False
+        written = asyncio.ensure_future(world.bump())
+        await settle()
+        seen = asyncio.ensure_future(world.runtime.settled(KEY, lambda machine: machine.values.get(KEY)))
+        await settle()
+        assert world.epoch() == 0  # who does not mind is told at once
+        assert not seen.done()
+        world.home.commit()
+        assert await seen == await written == 0
+        assert await asyncio.wait_for(world.runtime.settled(KEY, lambda machine: machine.values.get(KEY)), 5) == 0
+
+    in_loop(run)
+
+
+def test_a_write_without_a_task_is_the_same_write() -> None:
+    async def run() -> None:
+        world = World(Home())
+        heard: list[tuple[int | None, ErrorCode | None]] = []
+        called: list[str] = []
+
+        def done(answer: int | None, failed: BrokerError | None) -> None:
+            heard.append((answer, None if failed is None else ErrorCode(failed.code)))
+
+        def decide(machine: Epochs) -> Decision[int]:
+            epoch = machine.values.get(KEY, -1) + 1
+            return Decision(
+                epoch,
+                [record(KEY, epoch)],
+                on_committed=lambda: called.append("committed"),
+                on_failed=lambda code: called.append(code.name),
+            )
+
+        def refuse(machine: Epochs) -> Decision[int]:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+        assert world.runtime.write_now(KEY, decide, done)
+        assert heard.pop() == (None, ErrorCode.NOT_COORDINATOR)
+        await world.lead()
+        assert world.runtime.write_now(KEY, refuse, done)
+        assert heard.pop() == (None, ErrorCode.UNKNOWN_MEMBER_ID)
+        world.home.rooms_missing = 1
+        assert not world.runtime.write_now(KEY, decide, done)
+        assert (heard, world.epoch()) == ([], None)
+        world.home.rooms_missing = 0
+        world.home.commits_itself = False
+        assert world.runtime.write_now(KEY, decide, done)
+        assert world.runtime.write_now(KEY, lambda machine: Decision(machine.values[KEY] + 100), done)
+        await settle()
+        assert (heard, called, world.epoch()) == ([], [], 0)
+        world.home.commit()
+        await settle()
+        assert (heard, called) == ([(0, None), (100, None)], ["committed"])
+        heard.clear()
+        assert world.runtime.write_now(KEY, decide, done)
+        world.home.lose()
+        await settle()
+        assert heard == [(None, ErrorCode.NOT_COORDINATOR)]
+        assert called == ["committed", "NOT_COORDINATOR"]
+        world.home.append_error = StorageFailed()
+        assert world.runtime.write_now(KEY, decide, done)
+        assert heard[1:] == [(None, ErrorCode.NOT_COORDINATOR)]
+
+    in_loop(run)
+
+
+def test_partitions_are_loaded_one_after_the_other_in_slices() -> None:
+    """So that a turn of the loop holds one slice, however many partitions there are."""
+
+    async def run() -> None:
+        home = Home()
+        home.batches += [
+            Stored([CODEC.encode(record(f"{batch}-{number}", 1)) for number in range(100)]) for batch in range(20)
+        ]
+        world = World(home, partition_count=3)
+        for partition in range(3):
+            world.runtime.lead(partition, 1)
+        loaded: list[int] = []
+        for _ in range(1_000):
+            await asyncio.sleep(0)
+            loaded.append(len(world.runtime.machines()))
+            if loaded[-1] == 3:
+                break
+            world.clock.advance(0)
+        assert loaded[-1] == 3
+        assert {0, 1, 2} <= set(loaded)
 
     in_loop(run)

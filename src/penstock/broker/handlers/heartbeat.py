@@ -7,6 +7,8 @@ Versions    v3 group.instance.id (KIP-345) · v4 flexible
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -17,6 +19,15 @@ API = Api(key=12, versions=range(5), name="Heartbeat")
 
 
 async def handle(ctx: Context, request: HeartbeatRequest) -> HeartbeatResponse:
+    return _answer(ctx, request)
+
+
+def handle_now(ctx: Context, request: HeartbeatRequest, reply: Callable[[HeartbeatResponse], None]) -> bool:
+    reply(_answer(ctx, request))
+    return True
+
+
+def _answer(ctx: Context, request: HeartbeatRequest) -> HeartbeatResponse:
     if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
         return HeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:

@@ -10,7 +10,7 @@ Versions    v2-v4 an age of its own (retention time) · v6 leader epochs (KIP-32
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
@@ -28,9 +28,7 @@ Row = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 async def handle(ctx: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
-        return OffsetCommitResponse(topics=_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    refused, request.topics = _sorted_out(ctx, request.topics)
+    refused = _refuse(ctx, request)
     if not request.topics:
         return OffsetCommitResponse(topics=refused)
     version = ctx.version
@@ -38,13 +36,39 @@ async def handle(ctx: Context, request: OffsetCommitRequest) -> OffsetCommitResp
         answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.commit(request, version))
     except BrokerError as failed:
         answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
-    if refused:
-        answer.topics = _merged(refused, answer.topics)
-    return answer
+    return _with(refused, answer)
+
+
+def handle_now(ctx: Context, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]) -> bool:
+    asked = request.topics
+    refused = _refuse(ctx, request)
+    if not request.topics:
+        reply(OffsetCommitResponse(topics=refused))
+        return True
+
+    def done(answer: OffsetCommitResponse | None, failed: BrokerError | None) -> None:
+        if failed is not None:
+            answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
+        assert answer is not None
+        reply(_with(refused, answer) if refused else answer)
+
+    version = ctx.version
+    if ctx.broker.groups.write_now(request.group_id, lambda machine: machine.commit(request, version), done):
+        return True
+    request.topics = asked
+    return False
+
+
+def _refuse(ctx: Context, request: OffsetCommitRequest) -> list[Answered]:
+    """The answers to what can't be committed; the rest stays in the request, with the names filled in."""
+    if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
+        refused, request.topics = _all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED), []
+    else:
+        refused, request.topics = _sorted_out(ctx, request.topics)
+    return refused
 
 
 def _sorted_out(ctx: Context, topics: Iterable[Asked]) -> tuple[list[Answered], list[Asked]]:
-    """What is refused, and what is left to be committed, with the names filled in."""
     image = ctx.broker.image
     refused, good = [], []
     for topic in topics:
@@ -61,8 +85,9 @@ def _sorted_out(ctx: Context, topics: Iterable[Asked]) -> tuple[list[Answered], 
             count = len(known.partitions)
             missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
             if missing:
-                topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+                here = [each for each in topic.partitions if 0 <= each.partition_index < count]
                 refused += _all([Asked(topic.name, topic.topic_id, missing)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                topic = Asked(topic.name, topic.topic_id, here)
             if topic.partitions:
                 good.append(topic)
     return refused, good
@@ -75,12 +100,12 @@ def _all(topics: Iterable[Asked], error: ErrorCode) -> list[Answered]:
     ]
 
 
-def _merged(refused: list[Answered], committed: list[Answered]) -> list[Answered]:
+def _with(refused: list[Answered], answer: OffsetCommitResponse) -> OffsetCommitResponse:
     """A topic comes once, its refused partitions first."""
     by_name = {topic.name: topic for topic in refused}
-    for topic in committed:
+    for topic in answer.topics:
         if topic.name in by_name:
             by_name[topic.name].partitions += topic.partitions
         else:
             refused.append(topic)
-    return refused
+    return OffsetCommitResponse(topics=refused)

@@ -7,8 +7,6 @@ from types import MappingProxyType
 
 import msgspec
 
-from penstock.protocol.schema.classic_group_records import OffsetCommitValue
-
 NO_TIME = -1
 
 
@@ -24,18 +22,6 @@ class CommittedOffset(msgspec.Struct, frozen=True, gc=False):
     """Of the topic that it was committed for; zero: nobody said."""
     position: int
     """Its place in the log among all offsets: of two for one partition, the larger is the newer."""
-
-    @classmethod
-    def of(cls, value: OffsetCommitValue, position: int) -> CommittedOffset:
-        return cls(
-            value.offset,
-            value.leader_epoch,
-            value.metadata,
-            value.commit_timestamp,
-            value.expire_timestamp,
-            value.topic_id,
-            position,
-        )
 
 
 OffsetsOfTopic = dict[int, CommittedOffset]

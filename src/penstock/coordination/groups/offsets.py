@@ -67,6 +67,7 @@ class OffsetStore:
         self._open: dict[str, dict[int, None]] = {}
         """Producers with pending offsets, by group."""
         self._position = 0
+        self._topic_ids: dict[bytes, bytes] = {}
 
     @property
     def count(self) -> int:
@@ -312,7 +313,16 @@ class OffsetStore:
         if group_id not in self._groups:
             self._make_simple_group(group_id)
         self._position += 1
-        committed = CommittedOffset.of(value, self._position)
+        topic_id = self._topic_ids.setdefault(value.topic_id, value.topic_id)  # one object, however many offsets
+        committed = CommittedOffset(
+            value.offset,
+            value.leader_epoch,
+            value.metadata,
+            value.commit_timestamp,
+            value.expire_timestamp,
+            topic_id,
+            self._position,
+        )
         if producer is None:
             self._committed.put(group_id, topic, partition, committed)
         else:

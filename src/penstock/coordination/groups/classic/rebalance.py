@@ -44,6 +44,7 @@ class Rebalances:
         write_soon: WriteSoon,
         meter: RebalanceMeter,
     ) -> None:
+        self.meter = meter
         self._groups = groups
         self._settings = settings
         self._clock = clock

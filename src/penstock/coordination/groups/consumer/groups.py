@@ -7,7 +7,7 @@ changed nothing, and a crash leaves the group as its last batch left it. Timers 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from penstock.coordination.groups.classic.deadline import NOTHING, WriteSoon
@@ -20,7 +20,7 @@ from penstock.coordination.groups.consumer.checks import (
 )
 from penstock.coordination.groups.consumer.classic_door import ClassicDoor
 from penstock.coordination.groups.consumer.describe import described, not_described
-from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
+from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft, ResolvedRegex
 from penstock.coordination.groups.consumer.heartbeat import Moment
 from penstock.coordination.groups.consumer.member import LEFT_FOR_NOW_EPOCH, MemberState
 from penstock.coordination.groups.consumer.sessions import Timeout
@@ -59,7 +59,8 @@ class ConsumerGroups:
         meter: RebalanceMeter | None = None,
     ) -> None:
         """``groups``: all of the partition, of every kind."""
-        self._stopwatch = Stopwatch(meter or RebalanceMeter())
+        self.meter = meter or RebalanceMeter()
+        self._stopwatch = Stopwatch(self.meter)
         self._shared = Shared(groups, settings, clock, random, write_soon, topics)
         self.classic_door = ClassicDoor(self._shared)
         """For members that speak the classic protocol."""
@@ -82,6 +83,7 @@ class ConsumerGroups:
             return self._leave(request, moment)
         group = self._groups.get(request.group_id)
         draft = self._draft(request, moment)
+        regexes = draft.group.regexes
         heartbeat.check_room(draft, moment.settings, request.member_id)
         member_id = request.member_id or self._shared.new_member_id()
         if request.instance_id is None:
@@ -91,7 +93,7 @@ class ConsumerGroups:
         member = heartbeat.updated_by(before, request, client_id=client_id, client_host=client_host)
         response = heartbeat.beat(draft, before, member, request, moment)
         self._shared.looked_at_topics(group, draft)
-        self._resolve_if_due(draft.group, moment)
+        self._resolve_if_due(draft.group, regexes, moment)
         session_timeout_ms = moment.settings.session_timeout_ms(request.group_id)
         self._sessions.put_off(Timeout.SESSION, request.group_id, member_id, session_timeout_ms)
         return Decision(response, draft.records)
@@ -137,13 +139,13 @@ class ConsumerGroups:
             if any(map(group.is_subscribed_to, changed)):
                 group.metadata_is_due = True
 
-    def _resolve_if_due(self, group: ConsumerGroup, moment: Moment) -> None:
+    def _resolve_if_due(self, group: ConsumerGroup, regexes: Mapping[str, ResolvedRegex], moment: Moment) -> None:
         group_id, now_s = group.group_id, self._shared.clock.monotonic()
         if now_s < self._resolving_until_s.get(group_id, now_s):
             return
         interval_ms = moment.settings.consumer_regex_refresh_interval_ms
         if regexes_are_due(
-            group, new_topics_version=self._new_topics_version, interval_ms=interval_ms, now_ms=moment.now_ms
+            group, regexes, new_topics_version=self._new_topics_version, interval_ms=interval_ms, now_ms=moment.now_ms
         ):
             self._resolving_until_s[group_id] = now_s + REGEX_REFRESH_MS_MIN / 1000
             self._shared.write_soon(f"regular expressions of {group_id}", lambda _: self._resolve(group_id))

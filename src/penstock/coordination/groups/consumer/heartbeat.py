@@ -50,7 +50,7 @@ class Change(NamedTuple):
     names: bool
     regex: bool
     is_resolved: bool
-    """The new expression has been looked up before, for another member."""
+    """Nothing has to be looked up first: there is no expression any more, or it was looked up for another member."""
 
     @property
     def is_any(self) -> bool:
@@ -141,7 +141,7 @@ def put_member(draft: Draft, before: Member, member: Member) -> Change:
     return Change(
         names=member.topic_names != before.topic_names,
         regex=has_new_regex,
-        is_resolved=has_new_regex and member.topic_regex in draft.group.regexes,
+        is_resolved=has_new_regex and (not member.topic_regex or member.topic_regex in draft.group.regexes),
     )
 
 

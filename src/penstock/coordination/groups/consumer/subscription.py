@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from penstock.coordination.groups.consumer import records
-from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
+from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft, ResolvedRegex
 from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex
 from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
 from penstock.model import BrokerError, ErrorCode
@@ -42,18 +42,26 @@ def check_regex(text: str) -> None:
         ) from None
 
 
-def regexes_are_due(group: ConsumerGroup, *, new_topics_version: int, interval_ms: int, now_ms: int) -> bool:
-    """``new_topics_version``: of the metadata when a topic was last created."""
+def regexes_are_due(
+    group: ConsumerGroup,
+    resolved: Mapping[str, ResolvedRegex],
+    *,
+    new_topics_version: int,
+    interval_ms: int,
+    now_ms: int,
+) -> bool:
+    """``resolved``: as they were before this decision, so that who goes from one expression to the next and on waits.
+    ``new_topics_version``: of the metadata when a topic was last created."""
     if not group.regex_counts:
         return False
-    if not group.regexes:
+    if not resolved:
         return True
-    last_ms = max(resolved.timestamp_ms for resolved in group.regexes.values())
+    last_ms = max(each.timestamp_ms for each in resolved.values())
     if last_ms <= now_ms <= last_ms + REGEX_REFRESH_MS_MIN:
         return False
     return (
-        group.regex_counts.keys() != group.regexes.keys()
-        or min(resolved.version for resolved in group.regexes.values()) < new_topics_version
+        group.regex_counts.keys() != resolved.keys()
+        or min(each.version for each in resolved.values()) < new_topics_version
         or not last_ms <= now_ms <= last_ms + interval_ms
     )
 
