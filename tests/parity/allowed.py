@@ -83,11 +83,6 @@ ALLOWED: list[Allowed] = [
         ours=MISSING,
     ),
     Allowed(
-        "TxnOffsetCommit is not served",
-        "transactions/offsets in a transaction",
-        path=r"connection|(groups\[0\]\.)?topics.*",
-    ),
-    Allowed(
         "a feature is finalized when what it stands for works; so far that is metadata.version only",
         "connections/.*",
         path=r"(supported|finalized)_features\[(group|transaction|streams|share|eligible\.leader\.replicas|kraft)\.version\]",

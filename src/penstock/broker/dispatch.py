@@ -51,6 +51,7 @@ HANDLERS: dict[int, str] = {
     25: "add_offsets_to_txn",
     26: "end_txn",
     27: "write_txn_markers",
+    28: "txn_offset_commit",
     29: "describe_acls",
     30: "create_acls",
     31: "delete_acls",

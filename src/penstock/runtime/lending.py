@@ -2,7 +2,8 @@
 
 Promises    Only bytes that are in memory are lent, so that nobody waits for a device: the kernel is asked first
             (cachestat, Linux 6.5). The windows of all files together are at most ``WINDOWS_MAX``; the one not used for
-            longest goes first. A window lives for as long as somebody holds a view on it, whatever happens to its file.
+            longest goes first, and one that nobody used for a while goes by itself. A window lives for as long as
+            somebody holds a view on it, whatever happens to its file.
 Careful     A view is for handing to the kernel. Python code that looks into it would die (SIGBUS) of a page that was
             cut off or can't be read any more; a system call is only told EFAULT, and its connection ends. asyncio's own
             transports copied what they were given before Python 3.12, and whatever encrypts looks at every byte: on
@@ -23,8 +24,11 @@ from collections.abc import Callable
 STEP_BYTES = 32 * 1024 * 1024
 LENT_BYTES_MAX = 8 * 1024 * 1024
 """Windows begin every STEP_BYTES and reach so much further that any view begins and ends in one window."""
-WINDOWS_MAX = 8
-"""Address space, and at most that much resident memory, which the kernel may take back at any time."""
+WINDOWS_MAX = 64
+"""2.5 GiB of address space. What was read through it counts as resident memory of the process, though it is page cache
+that the kernel may take back at any time."""
+UNUSED_S = 10.0
+"""A window that had no reader for this long, or up to twice as long, is closed."""
 
 _PAGE_BYTES = mmap.PAGESIZE
 _ASYNCIO_COPIES = sys.version_info < (3, 12)
@@ -44,6 +48,8 @@ class Windows:
             raise NotLending("asyncio before Python 3.12 copies what it sends")
         self._pages_in_memory = _cachestat()
         self._windows: dict[tuple[object, int], mmap.mmap] = {}  # the longest unused first
+        self._used: set[tuple[object, int]] = set()  # since the last look
+        self._looks = False
 
     def lend(self, owner: object, descriptor: int, position: int, size: int, file_bytes: int) -> memoryview | None:
         """``size`` bytes of the file; None when some are not in memory, or more than one window shows. ``OSError``: not
@@ -60,8 +66,11 @@ class Windows:
         if window is None or start + size > len(window):  # the file has grown
             window = _map(descriptor, number * STEP_BYTES, file_bytes)
         self._windows[key] = window
+        self._used.add(key)
         if len(self._windows) > WINDOWS_MAX:
             del self._windows[next(iter(self._windows))]
+        if not self._looks:
+            self._look_later()
         return memoryview(window)[start : start + size]
 
     def forget(self, owner: object) -> None:
@@ -69,6 +78,24 @@ class Windows:
         for key in list(self._windows):
             if key[0] is owner:
                 self._windows.pop(key, None)
+                self._used.discard(key)
+
+    def close_unused(self) -> None:
+        """Close the windows that nobody has used since the last call."""
+        self._windows = {key: window for key, window in self._windows.items() if key in self._used}
+        self._used.clear()
+
+    def _look_later(self) -> None:
+        loop = asyncio._get_running_loop()
+        if loop is not None:
+            self._looks = True
+            loop.call_later(UNUSED_S, self._look)
+
+    def _look(self) -> None:
+        self._looks = False
+        self.close_unused()
+        if self._windows:
+            self._look_later()
 
 
 def _map(descriptor: int, start: int, file_bytes: int) -> mmap.mmap:

@@ -178,7 +178,7 @@ SCRIPTS = [
             end("aborted", 1, committed=False, versions=[5]),
             described("over again", "CompleteAbort"),
             end("nothing to abort", 2, committed=False, versions=[5]),
-            described("in the end"),
+            described("in the end", "CompleteAbort"),
         ],
     ),
     Script(

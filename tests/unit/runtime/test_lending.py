@@ -107,6 +107,21 @@ def test_the_windows_of_all_files_are_limited_and_those_of_a_closed_file_are_gon
     assert not windows._windows
 
 
+def test_a_window_that_nobody_uses_is_closed_and_its_views_stay(tmp_path: Path) -> None:
+    windows = Windows()
+    path = tmp_path / "file"
+    path.write_bytes(CONTENT)
+    with open(path, "rb") as file:
+        view = windows.lend(file, file.fileno(), 0, 100, len(CONTENT))
+        assert view is not None
+        windows.close_unused()
+        assert len(windows._windows) == 1, "it was used since the last look"
+        windows.close_unused()
+        assert not windows._windows
+        assert bytes(view) == CONTENT[:100]
+        assert windows.lend(file, file.fileno(), 0, 100, len(CONTENT)) is not None
+
+
 def test_what_is_not_in_memory_is_not_lent(file: DiskFile, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = Windows()
     monkeypatch.setattr(files, "_windows", windows)

@@ -27,9 +27,7 @@ async def handle(ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToT
         return AddOffsetsToTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
         return AddOffsetsToTxnResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    topic = ctx.broker.image.topics.get(OFFSETS_TOPIC)
-    count = len(topic.partitions) if topic is not None else ctx.broker.settings.groups.topic_partitions
-    partition = TopicPartition(OFFSETS_TOPIC, partition_for(request.group_id, count))
+    partition = offsets_partition(ctx, request.group_id)
     try:
         await transactions.write(
             ctx,
@@ -44,3 +42,10 @@ async def handle(ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToT
     except BrokerError as refused:
         return AddOffsetsToTxnResponse(error_code=transactions.for_clients_before(ctx, FENCED_SINCE, refused.code))
     return AddOffsetsToTxnResponse()
+
+
+def offsets_partition(ctx: Context, group_id: str) -> TopicPartition:
+    """Where a group's offsets go, also before there are any."""
+    topic = ctx.broker.image.topics.get(OFFSETS_TOPIC)
+    count = len(topic.partitions) if topic is not None else ctx.broker.settings.groups.topic_partitions
+    return TopicPartition(OFFSETS_TOPIC, partition_for(group_id, count))

@@ -1,0 +1,95 @@
+"""TxnOffsetCommit: v0-v5.
+
+Behaviour   Offsets on behalf of a transaction: pending until its marker, then they count or never happened. The
+            partition of __consumer_offsets that they go to must be in the transaction: a client of v4 or older has put
+            it there itself (AddOffsetsToTxn), which is verified; for v5 it is added on the way (KIP-890). Topics and
+            partitions that do not exist are refused one by one.
+Versions    v2 leader epochs · v3 member and generation (KIP-447), flexible · v4 TRANSACTION_ABORTABLE · v5 adds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from penstock.broker.api import Api
+from penstock.broker.context import Context
+from penstock.broker.handlers.add_offsets_to_txn import offsets_partition
+from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.coordination.home import Producer
+from penstock.coordination.transactions.verifier import (
+    OFFSET_COMMIT_ADDS_SINCE,
+    OFFSET_COMMIT_KNOWS_ABORTABLE_SINCE,
+    verification_error,
+)
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+
+API = Api(key=28, versions=range(6), name="TxnOffsetCommit")
+
+Asked = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
+Answered = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+Row = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
+
+
+async def handle(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    if not is_allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+        refused = _all(request.topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        return TxnOffsetCommitResponse(topics=refused)
+    if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
+        return TxnOffsetCommitResponse(topics=_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    refused, request.topics = _sorted_out(ctx, request.topics)
+    if not request.topics:
+        return TxnOffsetCommitResponse(topics=refused)
+    version = ctx.version
+    try:
+        await _require_in_transaction(ctx, request)
+        answer = await ctx.broker.groups.write(
+            request.group_id, lambda machine: machine.offsets.commit_in_transaction(request, version)
+        )
+    except BrokerError as failed:
+        answer = TxnOffsetCommitResponse(topics=_all(request.topics, failed.code))
+    return _with(refused, answer)
+
+
+async def _require_in_transaction(ctx: Context, request: TxnOffsetCommitRequest) -> None:
+    partition = offsets_partition(ctx, request.group_id)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    verifier = ctx.broker.transactions.verifier
+    ask = verifier.add if ctx.version >= OFFSET_COMMIT_ADDS_SINCE else verifier.verify
+    code = (await ask(request.transactional_id, producer, (partition,)))[partition]
+    if code != ErrorCode.NONE:
+        knows_abortable = ctx.version >= OFFSET_COMMIT_KNOWS_ABORTABLE_SINCE
+        raise BrokerError(verification_error(ErrorCode(code), knows_abortable=knows_abortable))
+
+
+def _sorted_out(ctx: Context, topics: Iterable[Asked]) -> tuple[list[Answered], list[Asked]]:
+    """What can't be committed, answered; and the rest."""
+    refused, good = [], []
+    for topic in topics:
+        known = ctx.broker.image.topics.get(topic.name)
+        if not is_allowed(ctx, Operation.READ, ResourceType.TOPIC, topic.name):
+            refused += _all([topic], ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            continue
+        count = 0 if known is None else len(known.partitions)
+        missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        if missing:
+            refused += _all([Asked(topic.name, missing)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        here = [each for each in topic.partitions if 0 <= each.partition_index < count]
+        if here:
+            good.append(Asked(topic.name, here))
+    return refused, good
+
+
+def _all(topics: Iterable[Asked], error: ErrorCode) -> list[Answered]:
+    return [Answered(topic.name, [Row(each.partition_index, error) for each in topic.partitions]) for topic in topics]
+
+
+def _with(refused: list[Answered], answer: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
+    """A topic comes once, its refused partitions first."""
+    by_name = {topic.name: topic for topic in refused}
+    for topic in answer.topics:
+        if topic.name in by_name:
+            by_name[topic.name].partitions += topic.partitions
+        else:
+            refused.append(topic)
+    return TxnOffsetCommitResponse(topics=refused)
