@@ -17,8 +17,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 run: $(VENV)/.ready
 	@$(BIN)/penstock serve
 
+# Two at a time: most tests wait for a broker to start or a disk to sync.
 test: $(VENV)/.ready
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 # With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), and with Go and JavaScript clients where
 # go and node are installed; what was left out is listed. The ordinary run skips these tests.

@@ -42,6 +42,8 @@ async def handle(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetComm
         return TxnOffsetCommitResponse(topics=refused)
     version = ctx.version
     try:
+        if not request.group_id:
+            raise BrokerError(ErrorCode.INVALID_GROUP_ID)
         await _require_in_transaction(ctx, request)
         answer = await ctx.broker.groups.write(
             request.group_id, lambda machine: machine.offsets.commit_in_transaction(request, version)
