@@ -27,12 +27,13 @@ OVERRIDE = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """One broker with default settings for the whole run; tests keep apart by the names of their topics."""
+    """One broker for the whole run; tests keep apart by the names of their topics. Every setting that a client can see
+    has its default, and retention does not begin: some tests write records of years ago."""
     from support.broker import BrokerProcess
 
     if OVERRIDE:
         pytest.skip("the broker under test is not ours to start")
-    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"), settings={"log.initial.task.delay.ms": 86_400_000})
     try:
         yield process.start()
         process.stop()

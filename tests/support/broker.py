@@ -9,7 +9,7 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from penstock.testing.broker import Broker
 from penstock.testing.command import penstock_command, penstock_environment
@@ -36,6 +36,8 @@ def run_penstock(
 
 class BrokerProcess(Broker):
     """``penstock serve`` on a free port of the loopback interface, with its data under ``folder``."""
+
+    DEFAULTS: ClassVar[Mapping[str, object]] = {}  # Kafka's own: they are what is under test
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(folder=folder, **options)

@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from penstock.model import ErrorCode
 from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
 from penstock.protocol.schema.metadata import MetadataRequest, MetadataResponse
-from penstock.testing import Broker, BrokerFailed, StartFailed, TopicNotCreated
+from penstock.testing import Broker, BrokerFailed, Record, StartFailed, TopicNotCreated
 from support.batches import build
 from support.traces import is_alive, is_listening
 from support.verbs import append, describe_topic, end_offset
@@ -209,6 +209,15 @@ def test_settings_variables_and_arguments_reach_it(monkeypatch: pytest.MonkeyPat
         broker.create_topic("orders", -1)
         found = metadata_of(broker, "orders")
         assert (found.brokers[0].node_id, len(found.topics[0].partitions)) == (5, 2)
+
+
+def test_records_of_long_ago_stay_unless_the_test_says_otherwise() -> None:
+    impatient = {"log.initial.task.delay.ms": 0, "log.retention.check.interval.ms": 20}
+    with Broker(settings=impatient) as keeping, Broker(settings={**impatient, "log.retention.ms": 1_000}) as deleting:
+        for broker in (keeping, deleting):
+            broker.produce("old", [Record("of 1970", timestamp_ms=5)])
+        eventually(lambda: deleting.consume("old") == [])
+        assert [record.value for record in keeping.consume("old")] == [b"of 1970"]
 
 
 def test_with_async_the_loop_goes_on() -> None:

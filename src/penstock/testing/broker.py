@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from penstock.testing.command import penstock_command, penstock_environment
 from penstock.testing.errors import BrokerFailed, StartFailed
@@ -43,12 +43,16 @@ _READY = re.compile(r"listening on (?:\[?[\w.:]*?\]?):(\d+)\b")
 class Broker:
     """Not started before the ``with`` block begins or ``start`` is called; may be stopped and started again.
 
-    settings    broker settings by their names, as for ``penstock serve --set``
+    settings    broker settings by their names, as for ``penstock serve --set``; ``DEFAULTS`` hold where they are silent
     folder      keep data and logs there, to look at them afterwards; None: a temporary folder that goes away
     port        0: a free one
     arguments   more arguments of ``penstock serve``
     env         more variables for it; the caller's own PENSTOCK_* variables don't reach it
     """
+
+    DEFAULTS: ClassVar[Mapping[str, object]] = {"log.retention.ms": -1}
+    """Records with the timestamps of long ago, which tests are fond of, stay: Kafka's week would take them away in
+    the middle of a run, at a moment that depends on how long it has lasted."""
 
     def __init__(
         self,
@@ -59,7 +63,7 @@ class Broker:
         arguments: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.settings = dict(settings or {})
+        self.settings = {**self.DEFAULTS, **(settings or {})}
         self.arguments = list(arguments)
         self.env = dict(env or {})
         self.host = HOST
