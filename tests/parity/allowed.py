@@ -83,9 +83,9 @@ ALLOWED: list[Allowed] = [
         ours=MISSING,
     ),
     Allowed(
-        "a feature is finalized when what it stands for works; so far that is metadata.version only",
+        "a feature is there when what it stands for works",
         "connections/.*",
-        path=r"(supported|finalized)_features\[(group|transaction|streams|share|eligible\.leader\.replicas|kraft)\.version\]",
+        path=r"(supported|finalized)_features\[(streams|share|eligible\.leader\.replicas|kraft)\.version\]",
         ours=MISSING,
     ),
     Allowed(

@@ -1,7 +1,7 @@
 """What a broker writes into the metadata store when it starts, before it serves.
 
-In this order: the cluster's id and features (first start ever), the broker's registration, the sweep of what a crash
-left half-made, and the bump of every leader epoch that the broker holds: a rebooted leader must never go on in an epoch
+In this order: the cluster's id (first start ever) and the features that it has not yet, the broker's registration, the
+sweep of what a crash left half-made, and the bump of every leader epoch that the broker holds: a rebooted leader must never go on in an epoch
 of its former life, in which it may have acknowledged what its disk then lost. A crash in the middle is harmless: the
 next start does it all again, with larger epochs.
 """
@@ -36,6 +36,7 @@ async def join_cluster(
     """Do all of it; the follower must have been started. ``endpoints`` are the addresses that clients are told, with
     real ports. ``cluster_id``: what the data folder says, if it says something. Returns the cluster's id."""
     found = await found_cluster(controller, cluster_id, features or {})
+    await finalize_new(controller, features or {})
     await register(controller, endpoints=endpoints, rack=rack, lease=lease)
     for topic_id in sorted(controller.image.loose):
         await controller.sweep(topic_id)
@@ -60,6 +61,20 @@ async def found_cluster(controller: Controller, cluster_id: str | None, features
             f"the data folder belongs to cluster {cluster_id}, the metadata store to cluster {found}",
         )
     return found
+
+
+async def finalize_new(controller: Controller, features: Mapping[str, int]) -> None:
+    """Finalize what an earlier version of the program did not know. Other brokers might be of such a version still: with
+    any of them registered everything stays as it is."""
+    image = controller.image
+    if any(broker_id != controller.broker_id for broker_id in image.brokers):
+        return
+    missing = {keys.feature(name): level for name, level in sorted(features.items()) if name not in image.features}
+    if missing:
+        compares = [Compare(key, 0) for key in missing]
+        puts = [Put(key, encode(FeatureRow(level))) for key, level in missing.items()]
+        outcome = await controller.transact(compares, puts, _deadline(controller))
+        await controller.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
 
 
 async def register(

@@ -7,6 +7,8 @@ import struct
 from parity.notation import ALL, Raw, Script, ask
 from support.wire import request_header
 
+FEATURES = ["supported_features", "finalized_features"]
+
 
 def framed(data: bytes) -> bytes:
     return struct.pack(">i", len(data)) + data
@@ -21,7 +23,15 @@ METADATA, API_VERSIONS, CREATE_TOPICS, PRODUCE, FETCH = 3, 18, 19, 0, 1
 SCRIPTS = [
     Script(
         "what is advertised",
-        [ask("ApiVersions", versions=ALL, client_software_name="parity", client_software_version="1.0")],
+        [
+            ask(
+                "ApiVersions",
+                versions=ALL,
+                client_software_name="parity",
+                client_software_version="1.0",
+                unordered=FEATURES,
+            )
+        ],
     ),
     Script(
         "the name of the client's software",
@@ -32,6 +42,7 @@ SCRIPTS = [
                 versions=[3, 4],
                 client_software_name=name,
                 client_software_version=version,
+                unordered=FEATURES,
             )
             for name, version in [
                 ("", "1"),

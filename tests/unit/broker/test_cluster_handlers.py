@@ -37,6 +37,7 @@ def test_api_versions_lists_what_is_served_and_what_is_finalized(version: int) -
             supported = [(f.name, f.min_version, f.max_version) for f in response.supported_features]
             assert ("metadata.version", 7, 30) in supported
             assert (("group.version", 0, 1) in supported) == (version >= 4)  # v3 leaves out those from 0
+            assert (("transaction.version", 0, 2) in supported) == (version >= 4)
             assert response.finalized_features_epoch == cluster.image.revision >= 0
             assert response.zk_migration_ready is False
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.cluster import keys
+from penstock.cluster.features import OF_A_NEW_CLUSTER
 from penstock.cluster.startup import found_cluster
 from penstock.cluster.topics import NewTopic
 from penstock.model import BrokerError, ErrorCode
@@ -25,6 +27,26 @@ def test_the_first_start_makes_the_cluster_and_the_next_one_finds_it() -> None:
         again = await SmallCluster(server, clock).start(features={"metadata.version": 31})
         assert again.image.cluster_id == first.image.cluster_id
         assert again.image.features == {"metadata.version": 30}
+
+    simulate(scenario)
+
+
+def test_a_start_finalizes_what_an_earlier_version_did_not_know_and_leaves_levels_alone() -> None:
+    async def scenario(server: StoreServer, clock: ManualClock) -> None:
+        await SmallCluster(server, clock).start(features={"metadata.version": 30})
+        server.transact([], [Put(keys.feature("group.version"), b'{"level": 0}')])  # somebody turned it off
+        newer = {"group.version": 1, "metadata.version": 31, "transaction.version": 2}
+        again = await SmallCluster(server, clock).start(features=newer)
+        assert again.image.features == {"group.version": 0, "metadata.version": 30, "transaction.version": 2}
+
+    simulate(scenario)
+
+
+def test_while_another_broker_is_registered_no_feature_is_finalized_for_it() -> None:
+    async def scenario(server: StoreServer, clock: ManualClock) -> None:
+        await SmallCluster(server, clock, broker_id=2).start(features={"metadata.version": 30})
+        newer = await SmallCluster(server, clock).start(features=OF_A_NEW_CLUSTER)
+        assert newer.image.features == {"metadata.version": 30}
 
     simulate(scenario)
 
