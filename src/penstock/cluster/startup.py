@@ -1,9 +1,9 @@
 """What a broker writes into the metadata store when it starts, before it serves.
 
 In this order: the cluster's id (first start ever) and the features that it has not yet, the broker's registration, the
-sweep of what a crash left half-made, and the bump of every leader epoch that the broker holds: a rebooted leader must never go on in an epoch
-of its former life, in which it may have acknowledged what its disk then lost. A crash in the middle is harmless: the
-next start does it all again, with larger epochs.
+sweep of what a crash left half-made, and the bump of every leader epoch that the broker holds: a rebooted leader must
+never go on in an epoch of its former life, in which it may have acknowledged what its disk then lost. A crash in the
+middle is harmless: the next start does it all again, with larger epochs.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ async def found_cluster(controller: Controller, cluster_id: str | None, features
 
 
 async def finalize_new(controller: Controller, features: Mapping[str, int]) -> None:
-    """Finalize what an earlier version of the program did not know. Other brokers might be of such a version still: with
-    any of them registered everything stays as it is."""
+    """Finalize what an earlier version of the program did not know. Other brokers might be of such a version still:
+    with any of them registered everything stays as it is."""
     image = controller.image
     if any(broker_id != controller.broker_id for broker_id in image.brokers):
         return
