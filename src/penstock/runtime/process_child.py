@@ -81,7 +81,3 @@ def _portable(error: BaseException) -> BaseException:
         return copy if isinstance(copy, BaseException) else RuntimeError(repr(error))
     except Exception:
         return RuntimeError(repr(error))
-
-
-if __name__ == "__main__":
-    main()

@@ -5,11 +5,14 @@ Promises    No process before the first job, none after ``idle_s`` without one: 
             None outlives the broker: not its stop (``close``), not its kill -9 (the kernel ends it on Linux, the end of
             its pipe elsewhere).
 Talk        one step at a time, see ``process_talk``; the other side is ``process_child``.
+Imports     The child finds this very package and nothing of the folder that the broker happens to run in: a file there
+            that is called ``json.py`` is not its code.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any, TypeVar
@@ -22,6 +25,15 @@ T = TypeVar("T")
 IDLE_S = 30.0
 END_WAIT_S = 2.0
 """A process that was told to end gets this long before it is killed."""
+PACKAGE_PARENT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# -P: the current folder is not searched. The package's own place is, last: a broker that was started inside a checkout
+# (`python -m penstock`) knows it only from that folder.
+CHILD = f"""\
+import sys
+sys.path.append({PACKAGE_PARENT!r})
+from penstock.runtime.process_child import main
+main()
+"""
 
 
 class WorkerProcesses:
@@ -119,8 +131,9 @@ class _Child:
             return cls(
                 await asyncio.create_subprocess_exec(
                     sys.executable,
-                    "-m",
-                    "penstock.runtime.process_child",
+                    "-P",
+                    "-c",
+                    CHILD,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                 )

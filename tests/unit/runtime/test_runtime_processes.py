@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.ports import FileSystem, ProcessLost
 from penstock.runtime.processes import WorkerProcesses
 from support.broker import penstock_environment
@@ -37,6 +38,10 @@ def say_pid_and_print(fs: FileSystem) -> Iterator[int]:
     yield os.getpid()
 
 
+def say_path(fs: FileSystem) -> Iterator[list[str]]:
+    yield sys.path
+
+
 def run_for_ever(fs: FileSystem) -> Iterator[int]:
     yield os.getpid()
     while True:
@@ -46,9 +51,9 @@ def run_for_ever(fs: FileSystem) -> Iterator[int]:
 @pytest.fixture(autouse=True)
 def importable_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process has to find this module by its name."""
-    folder = Path(__file__).parents[2]
+    tests = Path(__file__).parents[2]  # by either of its names: pytest imports it as a part of ``tests``
     environment = penstock_environment()
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), environment["PYTHONPATH"]]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tests), str(tests.parent), environment["PYTHONPATH"]]))
 
 
 def run(test: Callable[[WorkerProcesses], Awaitable[None]], *, idle_s: float = 30.0) -> None:
@@ -135,6 +140,45 @@ def test_a_process_without_work_ends_by_itself() -> None:
         assert processes.pids == []
 
     run(test, idle_s=0.05)
+
+
+def test_the_folder_in_which_the_broker_runs_is_not_searched_for_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("struct", "pickle", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('code of somebody else')")
+    (tmp_path / "penstock").mkdir()
+    (tmp_path / "penstock" / "__init__.py").write_text("raise SystemExit('code of somebody else')")
+    monkeypatch.chdir(tmp_path)
+
+    async def test(processes: WorkerProcesses) -> None:
+        ((*path,),) = [step async for step in processes.steps(say_path)]
+        assert not {"", ".", str(tmp_path)} & set(path)
+
+    run(test)
+
+
+def test_a_broker_that_knows_its_package_from_the_current_folder_only_has_processes_too(
+    tmp_path: Path,
+) -> None:
+    """``python -m penstock`` inside a checkout: the package is not installed, and PYTHONPATH is empty."""
+    program = """
+import asyncio, operator, os
+from penstock.runtime.processes import WorkerProcesses
+
+async def main():
+    os.chdir("/")
+    async for step in WorkerProcesses().steps(operator.attrgetter("__class__.__mro__")):
+        print(step.__name__)
+
+asyncio.run(main())
+"""
+    (tmp_path / "program.py").write_text(program)
+    (tmp_path / "penstock").symlink_to(Path(penstock.__file__).parent)
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": ""}
+    command = [sys._base_executable, "-m", "program"]  # type: ignore[attr-defined]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split() == ["DiskFileSystem", "object"], done.stderr
 
 
 def test_a_process_does_not_outlive_one_that_is_killed(tmp_path: Path) -> None:
