@@ -71,7 +71,7 @@ def run(test: Callable[[WorkerProcesses], Awaitable[None]], *, idle_s: float = 3
 def is_gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or before it was read
         return True
 
 
