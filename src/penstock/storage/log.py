@@ -116,6 +116,7 @@ class PartitionLog:
         self.producers = ProducerStates(tp)
         self.aborted: list[AbortedTxn] = []  # of all segments, in the order of their ends
         self.size_bytes = 0
+        self.is_closing = False  # the last checkpoint is made: nothing may change any more
         self.is_closed = False
         self.on_flushed: Callable[[int], None] = _nothing
         self.on_log_start: Callable[[int], None] = _nothing
@@ -323,12 +324,12 @@ class PartitionLog:
             raise StorageFailed(message=f"{self.tp}: {error}") from error
         finally:
             self.is_being_cut = False
-            self.accepts = not self.is_torn and not self.is_closed and self.failure is None
+            self.accepts = not (self.is_torn or self.is_closing or self.is_closed or self.failure is not None)
 
     def require_working(self) -> None:
         if self.failure is not None:
             raise StorageFailed(message=f"the data folder failed: {self.failure}")
-        if self.is_closed:
+        if self.is_closing or self.is_closed:
             raise StorageFailed(message=f"{self.tp} is closed")
 
     def fail(self, error: BaseException) -> None:
@@ -336,6 +337,11 @@ class PartitionLog:
         self.failure = error
         self.accepts = False
         self.fail_flush_waiters(error)
+
+    def begin_close(self) -> None:
+        """The last checkpoint is about to be made. What is being changed or flushed comes to its end, nothing else
+        begins."""
+        self.is_closing, self.accepts = True, False
 
     def refuse(self) -> None:
         """The log goes away: nothing new begins."""

@@ -109,9 +109,7 @@ async def _cut_off(log: PartitionLog, keep: Segment, size_bytes: int, end_offset
     cut = _Cut(log, keep, size_bytes, end_offset, gone)
     file, scanned, moved = await _all_or_offline(log, cut.files)
     log.ports.remove_later(moved, log.config.file_delete_delay_ms)
-    old_file, keep.file = keep.file, file
-    if old_file is not None and keep.pins == 1:  # ours; a cold read may still be using the old one
-        old_file.close()
+    keep.replace_file(file)
     _cut_memory(log, keep, scanned, end_offset, gone)
     log.producers = await log.ports.workers.run(cut.producers)
 

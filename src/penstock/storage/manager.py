@@ -195,7 +195,7 @@ class LogManager:
         for timer in self._timers:
             timer.cancel()
         for log in self._logs.values():
-            log.accepts = False
+            log.begin_close()
         await self._workers.idle()
         is_clean = False
         if self._is_open and self.commits.failed is None:

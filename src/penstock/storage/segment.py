@@ -56,6 +56,7 @@ class Segment:
         "end_offset",
         "file",
         "first_timestamp",
+        "former_files",
         "index",
         "index_entries_written",
         "is_gone",
@@ -75,6 +76,7 @@ class Segment:
         self.end_offset = base_offset  # exclusive
         self.size_bytes = 0
         self.file: File | None = None
+        self.former_files: tuple[File, ...] = ()  # replaced, and perhaps still used by a worker
         self.index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
         self.max_timestamp: int | None = None  # None: not read yet
@@ -127,8 +129,23 @@ class Segment:
 
     def unpin(self) -> None:
         self.pins -= 1
-        if self.is_gone and not self.pins:
-            self.unload()
+        if not self.pins:
+            self._close_former()
+            if self.is_gone:
+                self.unload()
+
+    def replace_file(self, file: File) -> None:
+        """The same file, opened anew. The old descriptor is closed as soon as no worker can be using it."""
+        if self.file is not None:
+            self.former_files += (self.file,)
+        self.file = file
+        if not self.pins:
+            self._close_former()
+
+    def _close_former(self) -> None:
+        former, self.former_files = self.former_files, ()
+        for file in former:
+            file.close()
 
     def unload(self) -> None:
         """Close the file and let go of the indexes; a finished segment can be loaded again."""

@@ -143,6 +143,12 @@ def make_batch(
     )
 
 
+async def fill(rig: Rig, log: PartitionLog, batches: int, *, count: int = 2) -> None:
+    """So many batches of ``count`` records, a millisecond apart, in epoch 3."""
+    for number in range(batches):
+        await rig.append(log, make_batch(count, mark=number, timestamp_ms=NOW_MS + number), epoch=3)
+
+
 async def read_all(log: PartitionLog, *, from_offset: int | None = None, size_bytes_max: int = 1 << 20) -> list[Batch]:
     """Every batch of the log, read from ``from_offset`` (default: its start) to its end."""
     offset = log.log_start_offset if from_offset is None else from_offset

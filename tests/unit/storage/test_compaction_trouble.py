@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
+import pickletools
 
 import msgspec
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from penstock.config.compaction import CompactionSettings
 from penstock.model import TopicId, TopicPartition
 from penstock.storage.compaction import cleaner
+from penstock.storage.compaction.choice import Dirt
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
+from penstock.storage.txn_index import AbortedTxn
 from unit.storage.compaction_rig import (
     BY_HAND,
     COMPACTED,
@@ -263,6 +267,27 @@ def test_many_small_logs_are_held_back_as_one_large_one_is() -> None:
         rig.clock.advance(2)
         assert await asyncio.wait_for(cleaning, 5)
         await rig.tasks.cancel_all()
+
+    asyncio.run(run())
+
+
+def test_a_job_takes_no_longer_to_pack_for_the_pipe_with_many_producers_and_aborts() -> None:
+    async def run() -> None:
+        steps = []
+        for count in (1, 300):
+            rig, log = await compacted_log(msgspec.structs.replace(COMPACTED, segment_bytes=1 << 20))
+            for number in range(count):
+                await rig.append(log, keyed(("a", "1"), producer_id=number, producer_epoch=0, base_sequence=0))
+            log.aborted = [AbortedTxn(number, number, number, number) for number in range(count)]
+            await log.roll()
+            await log.flush()
+            await rig.checkpoint()
+            dirt = compactor_of(rig).dirt_of(log)
+            assert isinstance(dirt, Dirt)
+            job = await compactor_of(rig)._job(log, dirt)
+            steps.append(sum(1 for _ in pickletools.genops(pickle.dumps(job))))
+            await rig.tasks.cancel_all()
+        assert steps[0] == steps[1]
 
     asyncio.run(run())
 

@@ -1,4 +1,4 @@
-"""One partition's log: what is appended is read back, rolled, truncated, and survives restarts."""
+"""One partition's log: what is appended is read back, rolled, repaired, and survives restarts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ import asyncio
 import pytest
 
 from penstock.model import OffsetOutOfRange, StorageFailed
-from penstock.storage.log import PartitionLog
 from penstock.storage.log_reads import FINISHED_SEGMENTS_LOADED_MAX
 from simulation.harness.disk import SimulatedDisk
-from simulation.harness.trace import Op, Renamed
 from support.batches import split
-from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all, writable
+from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, fill, make_batch, read_all, writable
 
 FOLDER = f"{DATA_DIR}/{TP}"
-
-
-async def fill(rig: Rig, log: PartitionLog, batches: int, *, count: int = 2) -> None:
-    for number in range(batches):
-        await rig.append(log, make_batch(count, mark=number, timestamp_ms=NOW_MS + number), epoch=3)
 
 
 def test_a_new_log_touches_no_file_before_its_first_append() -> None:
@@ -207,58 +200,6 @@ def test_a_clean_restart_reads_only_the_end_of_the_last_segment() -> None:
     asyncio.run(run())
 
 
-def test_truncation_keeps_whole_batches_below_the_offset_and_survives_a_crash() -> None:
-    async def run() -> None:
-        rig = Rig()
-        log = await rig.open()
-        await fill(rig, log, 30)
-        await rig.append(log, make_batch(2), epoch=4)
-        await rig.checkpoint()
-        await log.truncate_to(35)
-        assert log.log_end_offset == 34  # the batch 34..35 goes as a whole
-        assert [batch.base_offset for batch in await read_all(log)] == list(range(0, 34, 2))
-        assert log.epochs.entries == ((3, 0),)
-        await rig.append(log, make_batch(1, mark=99), epoch=5, flush=True)
-        expected = [batch.data for batch in await read_all(log)]
-        await rig.die()
-        log = await rig.open()
-        assert [batch.data for batch in await read_all(log)] == expected
-        assert log.epochs.entries == ((3, 0), (5, 34))
-
-    asyncio.run(run())
-
-
-def test_truncation_forgets_what_producers_stored_above_it() -> None:
-    async def run() -> None:
-        rig = Rig()
-        log = await rig.open()
-        await rig.append(log, make_batch(2, producer_id=1, base_sequence=0))
-        await rig.append(log, make_batch(2, producer_id=1, base_sequence=2))
-        await rig.append(log, make_batch(2, producer_id=2, base_sequence=0))
-        await log.truncate_to(2)
-        assert log.producers.get(2) is None
-        state = log.producers.get(1)
-        assert state is not None and state.last_sequence == 1
-
-    asyncio.run(run())
-
-
-def test_a_restarted_log_is_empty_at_its_new_start() -> None:
-    async def run() -> None:
-        rig = Rig()
-        log = await rig.open()
-        await fill(rig, log, 30)
-        await log.restart_at(500)
-        assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (500, 500, 0)
-        appended = await rig.append(log, make_batch(), flush=True)
-        assert appended.base_offset == 500
-        await rig.die()
-        log = await rig.open()
-        assert (log.log_start_offset, log.log_end_offset) == (500, 501)
-
-    asyncio.run(run())
-
-
 def test_a_write_that_fails_leaves_nothing_visible_and_the_log_repairs_itself() -> None:
     async def run() -> None:
         rig = Rig()
@@ -372,36 +313,5 @@ def test_only_a_few_finished_segments_stay_open() -> None:
         assert [batch.base_offset for batch in await read_all(log)] == list(range(40))
         assert sum(segment.file is not None for segment in log.segments) <= FINISHED_SEGMENTS_LOADED_MAX + 1
         assert [batch.base_offset for batch in await read_all(log)] == list(range(40))
-
-    asyncio.run(run())
-
-
-def test_a_truncation_that_fails_half_way_takes_the_log_offline_until_the_next_start() -> None:
-    async def run() -> None:
-        rig = Rig()
-        log = await rig.open()
-        await fill(rig, log, 30)
-        await log.flush()
-
-        def fail_the_second_rename(operation: Op, seen: list[Op] = []) -> None:  # noqa: B006
-            if isinstance(operation, Renamed) and ".log" in operation.name:
-                seen.append(operation)
-                if len(seen) == 2:
-                    raise OSError("the device is gone")
-
-        rig.disk.before_operation = fail_the_second_rename
-        with pytest.raises(StorageFailed):
-            await log.truncate_to(3)
-        rig.disk.before_operation = None
-        assert not log.can_append(10, NOW_MS, NOW_MS)
-        with pytest.raises(StorageFailed):
-            await log.make_room(10, NOW_MS, NOW_MS)
-        await rig.checkpoint()
-        await rig.close()
-        assert ".kafka_cleanshutdown" not in await rig.files()
-        log = await rig.open()
-        batches = await read_all(log)
-        assert len(batches) >= 1
-        assert [batch.base_offset for batch in batches] == list(range(0, log.log_end_offset, 2))
 
     asyncio.run(run())

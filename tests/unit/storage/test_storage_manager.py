@@ -320,3 +320,23 @@ def test_a_shutdown_in_the_middle_of_a_change_is_not_called_clean() -> None:
         assert log.log_end_offset >= 5
 
     asyncio.run(run())
+
+
+def test_a_change_that_ends_while_the_folder_is_closed_does_not_let_anything_in_behind_the_last_checkpoint() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await rig.append(log, make_batch(), flush=True)
+        roll = asyncio.ensure_future(log.roll())
+        await asyncio.sleep(0)  # in a worker now
+        closing = asyncio.ensure_future(rig.manager.close())
+        await roll
+        assert not closing.done()
+        assert not log.can_append(10, NOW_MS, NOW_MS)
+        with pytest.raises(StorageFailed, match="is closed"):
+            await log.make_room(10, NOW_MS, NOW_MS)
+        await closing
+        assert ".kafka_cleanshutdown" in await rig.files()
+        await rig.tasks.cancel_all()
+
+    asyncio.run(run())

@@ -32,7 +32,9 @@ from penstock.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob
 from penstock.storage.compaction.key_map import ALIVE, DEAD, LIVE_TOMBSTONE, KeyMap
 from penstock.storage.compaction.keys import read_keys
 from penstock.storage.compaction.output import CleanedFiles, remove_unfinished
+from penstock.storage.producer_snapshot import decode_snapshot
 from penstock.storage.txn_index import AbortedTxn
+from penstock.storage.txn_index import decode_prefix as decode_aborted
 from penstock.storage.txn_index import encode as encode_aborted
 
 STEP_BYTES = 4 * 1024 * 1024
@@ -50,7 +52,9 @@ class _Cleaning:
         self._fs = fs
         self._job = job
         self._map = KeyMap(job.map_bytes_max)
-        self._aborted = _Aborted(job.aborted)
+        self._producers = {entry.producer_id: entry for entry in decode_snapshot(job.producers)}
+        self._aborts = decode_aborted(job.aborted)
+        self._aborted = _Aborted(self._aborts)
         self._in_transaction: set[int] = set()  # producers with batches of a transaction that has not ended yet
         self._ends_gone: set[int] = set()  # offsets of abort markers that went
         self._map_end_offset = job.first_dirty_offset
@@ -196,7 +200,7 @@ class _Cleaning:
 
     def _is_producers_last(self, header: BatchHeader) -> bool:
         """Without it, a producer's next batch would look out of order after a restart (or an old one would pass)."""
-        last = self._job.producers.get(header.producer_id)
+        last = self._producers.get(header.producer_id)
         if last is None:
             return False
         if last.last_offset >= 0:
@@ -225,7 +229,7 @@ class _Cleaning:
 
     def _finish(self, files: CleanedFiles, group: list[SegmentToClean]) -> CleanedSegment:
         ends = range(group[0].base_offset, group[-1].end_offset)
-        aborted = [each for each in self._job.aborted if each.last_offset in ends]
+        aborted = [each for each in self._aborts if each.last_offset in ends]
         kept = [each for each in aborted if each.last_offset not in self._ends_gone]
         segment = files.finish(encode_aborted(kept))
         assert segment.max_timestamp is not None

@@ -26,7 +26,7 @@ from penstock.protocol.records.errors import CorruptBatch
 from penstock.protocol.records.header import HEADER_BYTES, read_header
 from penstock.storage.checkpoint_rounds import CheckpointRounds
 from penstock.storage.compaction.choice import Dirt, Unknown, find_dirt
-from penstock.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob, LastBatch, SegmentToClean
+from penstock.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob, SegmentToClean
 from penstock.storage.compaction.output import remove_unfinished
 from penstock.storage.compaction.swap import SegmentsChanged, swap_in
 from penstock.storage.log import PartitionLog
@@ -34,6 +34,7 @@ from penstock.storage.log_reads import FilesChanged, Misread
 from penstock.storage.reads import Wanted
 from penstock.storage.segment import Segment
 from penstock.storage.segment_files import SyncFailed
+from penstock.storage.txn_index import encode as encode_aborted
 
 _log = logging.getLogger(__name__)
 
@@ -178,7 +179,7 @@ class Compactor:
         if is_stale():
             raise SegmentsChanged
         try:
-            async with aclosing(self._processes.steps(clean, self._job(log, dirt))) as steps:
+            async with aclosing(self._processes.steps(clean, await self._job(log, dirt))) as steps:
                 async for step in steps:
                     if isinstance(step, CleanedSegment):
                         old = [by_base.pop(base_offset) for base_offset in step.replaces]
@@ -195,8 +196,10 @@ class Compactor:
                 raise SegmentsChanged from error
             raise
 
-    def _job(self, log: PartitionLog, dirt: Dirt) -> CleaningJob:
+    async def _job(self, log: PartitionLog, dirt: Dirt) -> CleaningJob:
         config, settings = log.config, self._settings
+        producers = log.producers.snapshot()  # quick: the last roll has encoded those that were idle since
+        aborted = await self._workers.run(encode_aborted, list(log.aborted))
         buffer_bytes = settings.dedupe_buffer_bytes * settings.load_factor
         return CleaningJob(
             path=log.path,
@@ -209,11 +212,8 @@ class Compactor:
             index_interval_bytes=config.index_interval_bytes,
             map_bytes_max=int(buffer_bytes / settings.threads),
             read_bytes=max(HEADER_BYTES, settings.io_buffer_bytes // settings.threads),
-            producers={
-                state.producer_id: LastBatch(state.batches[-1].last_offset if state.batches else -1, state.epoch)
-                for state in log.producers.states()
-            },
-            aborted=list(log.aborted),
+            producers=producers,
+            aborted=aborted,
         )
 
     async def _hold_back(self, size_bytes: int) -> None:

@@ -1,23 +1,18 @@
-"""What the broker asks of the worker process, and what comes back step by step. Plain values: they cross a pipe."""
+"""What the broker asks of the worker process, and what comes back step by step. Plain values: they cross a pipe.
+
+The loop packs a job for the pipe. So whatever a log may have many of crosses as bytes, in the form of Kafka's files,
+which takes no time: 20,000 producers as objects held everybody up for 50 ms.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
-
-from penstock.storage.txn_index import AbortedTxn
 
 
 class SegmentToClean(NamedTuple):
     base_offset: int
     end_offset: int  # exclusive: where the next segment begins
     size_bytes: int
-
-
-class LastBatch(NamedTuple):
-    """What the log must not forget of a producer: its last data batch, or without one the epoch of its last marker."""
-
-    last_offset: int  # -1: it has only markers
-    epoch: int
 
 
 class CleaningJob(NamedTuple):
@@ -31,8 +26,8 @@ class CleaningJob(NamedTuple):
     index_interval_bytes: int
     map_bytes_max: int
     read_bytes: int
-    producers: dict[int, LastBatch]
-    aborted: list[AbortedTxn]
+    producers: bytes  # as in a snapshot file: the last batch of each is not to be forgotten
+    aborted: bytes  # as in a transaction index, of all segments
 
 
 class Progress(NamedTuple):
