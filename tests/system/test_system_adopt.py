@@ -76,6 +76,44 @@ def test_copied_folders_become_the_topic_that_they_were(
     assert adopt(broker.data_dir) == []
 
 
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes | None]]:
+    """Every file and folder, with its time and content."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        content = path.read_bytes() if path.is_file() else None
+        found[str(path.relative_to(folder))] = (path.stat().st_mtime_ns, content)
+    return found
+
+
+def test_to_look_leaves_copied_folders_as_they_are(
+    source: tuple[BrokerProcess, Topic, list[bytes]], tmp_path: Path
+) -> None:
+    from_broker, _, _ = source
+    copy(from_broker, tmp_path / "data", "orders-0", "orders-1")
+    before = snapshot(tmp_path / "data")
+    (looked,) = adopt(tmp_path / "data", "--dry-run")
+    assert looked["refused"] is None
+    assert snapshot(tmp_path / "data") == before
+
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+def test_to_look_leaves_the_folder_of_a_broker_as_it_is(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess], kill: bool
+) -> None:
+    """What a crash left in the write-ahead log of the metadata store is seen, and stays there."""
+    from_broker, _, _ = source
+    broker = make_broker("target").start()
+    with Wire(broker.bootstrap_servers) as wire:
+        create_topic(wire, "payments")
+    broker.kill() if kill else broker.stop()
+    copy(from_broker, broker.data_dir, "orders-0", "orders-1")
+    before = snapshot(broker.data_dir)
+    assert kill == any(name.endswith("-wal") for name in before)
+    (looked,) = adopt(broker.data_dir, "--dry-run")
+    assert (looked["topic"], looked["refused"]) == ("orders", None)
+    assert snapshot(broker.data_dir) == before
+
+
 def test_an_adopted_topic_keeps_its_old_records_until_its_retention_is_set(
     source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
 ) -> None:
@@ -163,9 +201,10 @@ def test_read_committed_consumers_are_told_what_was_aborted(make_broker: Callabl
 
 
 def test_a_running_broker_is_not_disturbed(fresh_broker: BrokerProcess) -> None:
-    done = run_penstock("adopt", "--data-dir", str(fresh_broker.data_dir))
-    assert done.returncode == 1 and "in use by another broker" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    for arguments in ([], ["--dry-run"]):
+        done = run_penstock("adopt", "--data-dir", str(fresh_broker.data_dir), *arguments)
+        assert done.returncode == 1 and "in use by another broker" in done.stderr
+        assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_folder_without_strays_says_so(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from penstock.config.dynamic import check_topic
 from penstock.model import BrokerError, TopicId, TopicPartition
 from penstock.ports import Clock, FileSystem, MetadataStore, Random, Tasks, Workers
 from penstock.storage.adoption import look_into, make_ready, strays
+from penstock.storage.folder import LOCK
 from penstock.storage.inspection import Inspected
 from penstock.storage.manager import LogManager, StorageConfig
 
@@ -69,7 +70,8 @@ async def adopt(
     on_read: OnRead = lambda size_bytes, total_bytes: None,
 ) -> list[Candidate]:
     """Adopt the stray folders, or those of ``topics`` only; what was found, adopted or refused. With ``dry_run``
-    nothing is changed. Raises ``DataFolderUnusable``, ``BrokerError``, ``OSError``."""
+    nothing in the data folder is changed (``open_store`` may give a copy then). Raises ``DataFolderUnusable``,
+    ``BrokerError``, ``OSError``."""
     failures: list[BaseException] = []
     logs = LogManager(
         settings.storage.data_dir,
@@ -81,7 +83,10 @@ async def adopt(
         config=StorageConfig.of(settings.storage),
         on_fatal=failures.append,
     )
-    await logs.lock()
+    # Who only looks must not leave a lock file behind; and where there is none, no broker has the folder.
+    lock_file = f"{settings.storage.data_dir}/{LOCK}"
+    if not dry_run or await ports.workers.run(ports.fs.exists, lock_file):
+        await logs.lock()
     store = await ports.open_store(settings.storage.data_dir)
     try:
         follower = ImageFollower(store, MetadataImage(), ports.clock, ports.tasks)

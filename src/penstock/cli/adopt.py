@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.arguments import describe
@@ -61,6 +62,7 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
     from penstock.cli.serve import METADATA_FILE
     from penstock.runtime.clock import SystemClock
     from penstock.runtime.files import DiskFileSystem
+    from penstock.runtime.metastore_copy import copy_to_look_into
     from penstock.runtime.metastore_sqlite import SqliteMetadataStore
     from penstock.runtime.random import SystemRandom
     from penstock.runtime.tasks import LoopTasks
@@ -68,14 +70,6 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
 
     clock, workers = SystemClock(), ThreadWorkers()
     failures: list[BaseException] = []
-    ports = AdoptionPorts(
-        clock=clock,
-        random=SystemRandom(),
-        fs=DiskFileSystem(),
-        workers=workers,
-        tasks=LoopTasks(on_failure=lambda name, error: failures.append(error)),
-        open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
-    )
     bar: Progress | None = None
 
     def on_read(size_bytes: int, total_bytes: int) -> None:
@@ -84,10 +78,20 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
             bar = Progress("Checking", total_bytes, unit="bytes").__enter__()
         bar.advance(size_bytes)
 
+    own_file = f"{settings.storage.data_dir}/{METADATA_FILE}"
     try:
-        found = await adopt(
-            settings, ports, topics=set(options.topics) or None, dry_run=options.dry_run, on_read=on_read
-        )
+        with copy_to_look_into(own_file) if options.dry_run else nullcontext(own_file) as store_file:
+            ports = AdoptionPorts(
+                clock=clock,
+                random=SystemRandom(),
+                fs=DiskFileSystem(),
+                workers=workers,
+                tasks=LoopTasks(on_failure=lambda name, error: failures.append(error)),
+                open_store=lambda folder: SqliteMetadataStore.open(store_file, clock),
+            )
+            found = await adopt(
+                settings, ports, topics=set(options.topics) or None, dry_run=options.dry_run, on_read=on_read
+            )
     finally:
         if bar is not None:
             bar.__exit__(None, None, None)
