@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from parity.asking_groups import group as classic_group
-from parity.notation import Ask, Step, ask
+from parity.notation import Ask, Step, ask, topic
+
+M, N = "member-m", "member-n"
+AT_ONCE = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+    "offsets.topic.num.partitions": "1",
+}
+"""Settings with which a first member need not wait for others, nor anybody for an assignment."""
 
 ANSWERED = ["assignment.topic_partitions"]
 DESCRIBED = [
@@ -19,7 +27,7 @@ DESCRIBED = [
 """Kafka keeps these in hash maps."""
 
 
-def beat(label: str, member: str = "member-m", epoch: int = 0, *, of: str = "g", **options: Any) -> Ask:
+def beat(label: str, member: str = M, epoch: int = 0, *, of: str = "g", **options: Any) -> Ask:
     """Says nothing that it said before, unless it comes (epoch 0): then it subscribes to ``t``."""
     coming = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["${t}"], "topic_partitions": []}
     fields = {
@@ -56,3 +64,13 @@ def owning(*partitions: int, of: str = "t") -> list[dict[str, Any]]:
 def described(label: str, *groups: str, until: Callable[[Any], bool] | None = None, **options: Any) -> Ask:
     asked = list(groups or ("${g}",))
     return ask("ConsumerGroupDescribe", label, group_ids=asked, until=until, unordered=DESCRIBED, **options)
+
+
+def ready(partitions: int = 2) -> list[Step]:
+    """A group of one member, ``M``, that has all partitions of ``t`` and says so."""
+    return [
+        topic("t", partitions=partitions),
+        *group("t"),
+        beat("m comes"),
+        beat("m has them", M, 2, topic_partitions=owning(*range(partitions))),
+    ]

@@ -11,8 +11,10 @@ from parity.notation import Ask, Late, MakeName, Step, ask, name, resolve
 NOT_YET = {14, 15, 16}
 """COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: its topic is being made or read."""
 
-
 NULL = struct.pack(">i", -1)
+
+AT_ONCE = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2"}
+"""Settings with which a first member need not wait for others."""
 
 
 def subscription(*topics: str) -> Late:
@@ -187,3 +189,30 @@ def drop(label: str, indexes: Sequence[int] = (0,), *, of: str = "g", to: str = 
 
 def delete(label: str, *groups: str, **options: Any) -> Ask:
     return ask("DeleteGroups", label, groups_names=list(groups or ("${g}",)), unordered=["results"], **options)
+
+
+def listed(states: list[str], kinds: list[str]) -> Ask:
+    return ask(
+        "ListGroups",
+        f"listed by state {states} and type {kinds}",
+        versions=[5],
+        states_filter=states,
+        types_filter=kinds,
+        unordered=["groups"],
+    )
+
+
+def stable(instance: str | None = None) -> list[Step]:
+    """A group of one member, ``m``, in its first generation."""
+    if instance is None:
+        return [*enter("m"), sync("m syncs", given=["${m}"])]
+    first = join("m joins", group_instance_id=instance, capture={"m": "member_id"})
+    return [first, sync("m syncs", given=["${m}"], group_instance_id=instance)]
+
+
+def second(member: str = "n", **options: object) -> list[Step]:
+    """Another, whose coming the group waits for ``m`` to notice."""
+    return [
+        *enter(member, connection=member, parked=f"{member} is in", **options),
+        described(f"{member} waits", state="PreparingRebalance"),
+    ]

@@ -1,31 +1,15 @@
-"""Groups of the new protocol (KIP-848): members, epochs, assignments, and classic calls among them."""
+"""Groups of the new protocol (KIP-848): members, epochs, assignments, offsets."""
 
 from __future__ import annotations
 
 from parity import asking_groups as classic
-from parity.asking_consumers import beat, described, group, owning
-from parity.asking_groups import commit, delete, drop, offsets
-from parity.notation import ALL, Script, Step, ask, topic
+from parity.asking_consumers import AT_ONCE, M, N, beat, described, group, owning, ready
+from parity.asking_groups import commit, delete, drop, listed, offsets
+from parity.notation import ALL, Script, ask, topic
 
-SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
-    "group.consumer.assignment.interval.ms": "0",
-    "offsets.topic.num.partitions": "1",
-}
+SETTINGS = AT_ONCE
 
 NO_TOPIC = b"\x07" * 16
-M, N = "member-m", "member-n"
-
-
-def ready(partitions: int = 2) -> list[Step]:
-    """A group of one member, ``M``, that has all partitions of ``t`` and says so."""
-    return [
-        topic("t", partitions=partitions),
-        *group("t"),
-        beat("m comes"),
-        beat("m has them", M, 2, topic_partitions=owning(*range(partitions))),
-    ]
-
 
 SCRIPTS = [
     Script(
@@ -95,90 +79,6 @@ SCRIPTS = [
             beat("a member's name that is long", "m" * 300),
             beat("a member that is gone by name", "m" * 300, -1),
             described("nothing came of it"),
-        ],
-    ),
-    Script(
-        "regular expressions that make no sense",
-        [
-            topic("t"),
-            *group("t"),
-            *[
-                beat(f"'{each}'", subscribed_topic_names=None, subscribed_topic_regex=each, versions=[1])
-                for each in ("(", "[a", "*", "a{2,1}", "\\", "(?<n>a)(?=b)")
-            ],
-            described("nothing came of it"),
-        ],
-    ),
-    Script(
-        "topics by a regular expression",
-        [
-            topic("t", partitions=2),
-            topic("u"),
-            *group("t", "u"),
-            beat("comes", subscribed_topic_names=None, subscribed_topic_regex="${t}.*", versions=[1]),
-            beat(
-                "is given what fits",
-                M,
-                1,
-                versions=[1],
-                until=lambda answer: answer.member_epoch > 1 or answer.error_code != 0,
-            ),
-            beat("has them", M, 2, topic_partitions=owning(0, 1), versions=[1]),
-            described("described", versions=ALL),
-            beat("wants no more by expression", M, 2, subscribed_topic_regex="", versions=[1]),
-            described("nothing is wanted", versions=ALL),
-        ],
-    ),
-    Script(
-        "a regular expression that changes",
-        [
-            topic("t", partitions=2),
-            topic("u"),
-            *group("t", "u"),
-            beat("m comes by name and by expression", subscribed_topic_regex="${t}.*", versions=[1]),
-            beat(
-                "the expression is looked up",
-                M,
-                2,
-                versions=[1],
-                until=lambda answer: answer.member_epoch > 2 or answer.error_code != 0,
-            ),
-            beat("m has them", M, 3, topic_partitions=owning(0, 1), versions=[1]),
-            beat("the name is enough", M, 3, subscribed_topic_regex="", versions=[1]),
-            described("by name alone"),
-            beat("another expression", M, 4, subscribed_topic_regex="${u}.*", versions=[1]),
-            described("by name and by another expression", until=lambda answer: answer.groups[0].group_epoch == 5),
-            beat("an expression after the other", M, 4, subscribed_topic_regex="${t}|${u}", versions=[1]),
-            described("by a third"),
-            beat("no expression any more", M, 5, subscribed_topic_regex="", versions=[1]),
-            described("in the end"),
-        ],
-    ),
-    Script(
-        "an expression of two members",
-        [
-            topic("t", partitions=2),
-            topic("u"),
-            *group("t", "u"),
-            beat("m comes", subscribed_topic_names=None, subscribed_topic_regex="${t}.*", versions=[1]),
-            beat(
-                "the expression is looked up",
-                M,
-                1,
-                versions=[1],
-                until=lambda answer: answer.member_epoch > 1 or answer.error_code != 0,
-            ),
-            beat("m has them", M, 2, topic_partitions=owning(0, 1), versions=[1]),
-            beat("n comes", N, subscribed_topic_names=None, subscribed_topic_regex="${t}.*", versions=[1]),
-            described("both by the same"),
-            beat("m gives up one", M, 2, topic_partitions=owning(0), versions=[1]),
-            beat("n gets one", N, 3, topic_partitions=[], versions=[1]),
-            beat("m wants another", M, 3, subscribed_topic_regex="${u}.*", versions=[1]),
-            described("m by another"),
-            beat("m wants the same as n again", M, 3, subscribed_topic_regex="${t}.*", versions=[1]),
-            described("both by the same again"),
-            beat("n goes", N, -1, versions=[1]),
-            described("n is gone"),
         ],
     ),
     Script(
@@ -260,14 +160,7 @@ SCRIPTS = [
             described("and what may be done", "${g}", include_authorized_operations=True, versions=ALL),
             classic.described("the old way", versions=ALL, include_authorized_operations=True),
             *[
-                ask(
-                    "ListGroups",
-                    f"listed by state {states} and type {kinds}",
-                    versions=[5],
-                    states_filter=states,
-                    types_filter=kinds,
-                    unordered=["groups"],
-                )
+                listed(states, kinds)
                 for states, kinds in ((["stable"], ["consumer"]), (["Assigning", "Reconciling"], []), ([], ["share"]))
             ],
             delete("deleted", "${g}", "${c}", versions=ALL),
@@ -301,120 +194,6 @@ SCRIPTS = [
             delete("deleted"),
             offsets("of nobody", versions=ALL),
             described("dead", versions=ALL),
-        ],
-    ),
-    Script(
-        "classic calls in a consumer group",
-        [
-            *ready(),
-            classic.beat("m's heartbeat", M, versions=ALL),
-            classic.sync("m's sync", M, versions=ALL),
-            classic.join("somebody joins", "somebody", versions=ALL),
-            classic.join("m joins", M, versions=ALL),
-            classic.join("by a protocol of another type", protocol_type="connect", versions=ALL),
-            classic.join("without protocols", protocols=[], versions=ALL),
-            classic.join("with nonsense for a subscription", versions=[9]),
-            classic.beat("somebody's heartbeat", "somebody", versions=ALL),
-            classic.sync("somebody's sync", "somebody", versions=ALL),
-            classic.leave("somebody leaves", "somebody", versions=ALL),
-            classic.leave("a stranger's instance leaves", "", "stranger"),
-            described("m is still there"),
-            classic.leave("m leaves", M, versions=ALL),
-            described("m left"),
-        ],
-    ),
-    Script(
-        "a classic member in a consumer group",
-        [
-            *ready(),
-            *classic.enter("k", protocols=classic.protocols("range")),
-            described("both", versions=ALL),
-            classic.sync("k syncs", "${k}", 3),
-            classic.beat("k's heartbeat", "${k}", 3, versions=ALL),
-            classic.beat("k's heartbeat, another generation", "${k}", 2, versions=ALL),
-            beat("m gives up one", M, 2, topic_partitions=owning(0)),
-            classic.beat("k is told", "${k}", 3, versions=ALL),
-            classic.join("k joins again", "${k}", protocols=classic.protocols("range")),
-            classic.sync("k syncs again", "${k}", 3),
-            classic.sync("k syncs by another protocol", "${k}", 3, protocol_name="other"),
-            commit("k commits", "${k}", 3, versions=ALL),
-            commit("k commits, another generation", "${k}", 7, versions=ALL),
-            beat("k in the new way, with a wrong epoch", "${k}", 9),
-            described("both in the end", versions=ALL),
-            classic.leave("k leaves", "${k}"),
-            beat("m gets all", M, 3),
-            described("m alone"),
-        ],
-    ),
-    Script(
-        "new members in a classic group",
-        [
-            topic("t", partitions=2),
-            *group("t"),
-            *classic.enter("k", protocols=classic.protocols("range")),
-            beat("m comes while it is completing"),
-            classic.sync("k syncs", "${k}", given=["${k}"]),
-            described("it is classic no more", versions=ALL),
-            beat("m comes again"),
-            beat("m's heartbeat", M, 2),
-            classic.described("what it is"),
-        ],
-    ),
-    Script(
-        "a new member beside a classic one that has partitions",
-        [
-            topic("t", partitions=2),
-            *group("t"),
-            *classic.enter("k", protocols=classic.protocols("range")),
-            classic.sync(
-                "k syncs", "${k}", assignments=[{"member_id": "${k}", "assignment": classic.assignment("${t}", 0, 1)}]
-            ),
-            commit("k commits", "${k}", 1),
-            beat("m comes"),
-            described("both", versions=ALL),
-            classic.described("the old way", versions=ALL),
-            classic.beat("k is told", "${k}", 1, versions=ALL),
-            classic.join(
-                "k joins again", "${k}", protocols=classic.protocols("range", metadata=classic.owns("${t}", 0))
-            ),
-            classic.sync("k syncs again", "${k}", 2),
-            beat("m gets one", M, 2, topic_partitions=[]),
-            described("both in the end", versions=ALL),
-            classic.leave("k leaves", "${k}"),
-            described("m alone", versions=ALL),
-        ],
-    ),
-    Script(
-        "the last new member goes and the group is classic again",
-        [
-            *ready(),
-            *classic.enter("k", protocols=classic.protocols("range")),
-            classic.sync("k syncs", "${k}", 3),
-            beat("m goes", M, -1),
-            described("it is no consumer group", versions=ALL),
-            classic.described("it is classic", versions=ALL),
-            classic.beat("k is told", "${k}", 3, versions=ALL),
-        ],
-    ),
-    Script(
-        "a group that changes its kind when it is empty",
-        [
-            topic("t", partitions=2),
-            *group("t"),
-            commit("offsets from outside"),
-            beat("m comes"),
-            described("a consumer group", versions=ALL),
-            offsets("the offsets are kept"),
-            beat("m goes", M, -1),
-            *classic.enter("k"),
-            classic.described("a classic group"),
-            classic.sync("k syncs", "${k}", given=["${k}"]),
-            classic.leave("k leaves", "${k}"),
-            beat("m comes again"),
-            described("a consumer group again"),
-            beat("m goes again", M, -1),
-            delete("deleted"),
-            beat("m comes for the third time"),
         ],
     ),
 ]
