@@ -1,7 +1,6 @@
 """The groups that this broker coordinates: one machine for each partition of ``__consumer_offsets`` that it leads.
 
-Follows the leadership of those partitions (``replicas``) and the metadata: a deleted topic takes its offsets along, a
-new or larger one concerns its subscribers.
+Follows the metadata: a deleted topic takes its offsets along, a new or larger one concerns its subscribers.
 
 What a crash does: offsets and groups come back from the log; whoever was waiting in a rebalance joins again.
 """
@@ -12,7 +11,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.broker.coordinator_home import InternalTopic
+from penstock.broker.coordinator import Coordinator
 from penstock.broker.coordinator_topic import CoordinatorTopic
 from penstock.broker.replicas import Replicas
 from penstock.cluster.controller import Controller
@@ -24,20 +23,16 @@ from penstock.coordination.groups.machine import GroupMachine
 from penstock.coordination.groups.meters import GroupMeters
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended
-from penstock.coordination.runtime import CoordinatorRuntime, Decision
+from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError
 from penstock.ports import Clock, Random, Tasks
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
-STOP_WAIT_S = 2.0
-STOP_STEP_S = 0.002
-"""A stop waits this long at most for what is being written, and looks this often."""
-
 A = TypeVar("A")
 
 
-class GroupCoordinator:
+class GroupCoordinator(Coordinator[GroupMachine]):
     def __init__(
         self,
         *,
@@ -50,15 +45,14 @@ class GroupCoordinator:
         settings: Callable[[], GroupSettings],
     ) -> None:
         self._image = image
-        self._clock = clock
         self._random = random
         self._broker_settings = settings
         self._settings = settings()
         self._settings_of: tuple[GroupSettings, int] | None = None
         self._topics = ImageTopics(image)
-        self._under_way = self._parked = 0
+        self._parked = 0
         self.meters = GroupMeters()
-        self.topic = CoordinatorTopic(
+        topic = CoordinatorTopic(
             OFFSETS_TOPIC,
             image=image,
             controller=controller,
@@ -71,16 +65,14 @@ class GroupCoordinator:
                 "segment.bytes": str(settings().topic_segment_bytes),
             },
         )
-        self.runtime: CoordinatorRuntime[GroupMachine] = CoordinatorRuntime(
-            OFFSETS_TOPIC,
-            home=InternalTopic(OFFSETS_TOPIC, replicas, clock),
-            codec=GROUP_CODEC,
-            make_machine=self._make_machine,
-            partition_count=lambda: self.topic.partition_count,
+        super().__init__(
+            topic,
+            replicas=replicas,
             clock=clock,
             tasks=tasks,
+            codec=GROUP_CODEC,
+            make_machine=self._make_machine,
         )
-        replicas.tell_leadership(OFFSETS_TOPIC, self.runtime)
 
     def settings(self) -> GroupSettings:
         """What holds now, the groups' own times included."""
@@ -94,14 +86,6 @@ class GroupCoordinator:
         return self._settings
 
     # --- what handlers call
-
-    async def write(self, group_id: str, decide: Callable[[GroupMachine], Decision[A]]) -> A:
-        """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for the group now."""
-        self._under_way += 1
-        try:
-            return await self.runtime.write(group_id, decide)
-        finally:
-            self._under_way -= 1
 
     def write_now(
         self,
@@ -124,9 +108,6 @@ class GroupCoordinator:
     async def settled(self, group_id: str, look: Callable[[GroupMachine], A]) -> A:
         """What ``look`` finds, once it is committed."""
         return await self.write(group_id, lambda machine: Decision(look(machine)))
-
-    def read(self, group_id: str, look: Callable[[GroupMachine], A]) -> A:
-        return self.runtime.read(group_id, look)
 
     async def parked(self, group_id: str, decide: Callable[[GroupMachine, Callable[[A], None]], Decision[None]]) -> A:
         """For requests that are answered later: ``decide`` is given what to call with the answer. Raises as
@@ -165,14 +146,6 @@ class GroupCoordinator:
     def is_answering(self) -> bool:
         """Somebody's answer is about to leave."""
         return self._under_way > 0 or self._parked > 0
-
-    async def stop(self) -> None:
-        """What is being written is answered; who waits for others is told to look for another coordinator."""
-        deadline = self._clock.monotonic() + STOP_WAIT_S
-        while self._under_way and self._clock.monotonic() < deadline:
-            await self._clock.sleep(STOP_STEP_S)
-        for partition in range(self.topic.partition_count or 0):
-            self.runtime.resign(partition)
 
     # --- inside
 

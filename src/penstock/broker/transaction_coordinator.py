@@ -6,15 +6,13 @@ What a crash does: everything that was answered comes back from the log; what wa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
 
-from penstock.broker.coordinator_home import InternalTopic
+from penstock.broker.coordinator import Coordinator
 from penstock.broker.coordinator_topic import CoordinatorTopic
 from penstock.broker.replicas import Replicas
 from penstock.cluster.controller import Controller
 from penstock.cluster.image import MetadataImage
 from penstock.config.transactions import TransactionSettings
-from penstock.coordination.runtime import CoordinatorRuntime, Decision
 from penstock.coordination.transactions.machine import TransactionMachine
 from penstock.coordination.transactions.markers import MarkerSender
 from penstock.coordination.transactions.records import transaction_codec
@@ -25,14 +23,8 @@ from penstock.ports import Clock, Tasks
 TRANSACTIONS_TOPIC = "__transaction_state"
 FEATURE = "transaction.version"
 
-STOP_WAIT_S = 2.0
-STOP_STEP_S = 0.002
-"""A stop waits this long at most for what is being written, and looks this often."""
 
-A = TypeVar("A")
-
-
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator[TransactionMachine]):
     def __init__(
         self,
         *,
@@ -48,12 +40,10 @@ class TransactionCoordinator:
         self._image = image
         self._replicas = replicas
         self._producer_ids = controller.producer_ids
-        self._clock = clock
         self._tasks = tasks
         self._markers = markers
-        self._under_way = 0
         self._is_taking_ids = False
-        self.topic = CoordinatorTopic(
+        topic = CoordinatorTopic(
             TRANSACTIONS_TOPIC,
             image=image,
             controller=controller,
@@ -68,34 +58,19 @@ class TransactionCoordinator:
                 "unclean.leader.election.enable": "false",
             },
         )
-        self.runtime: CoordinatorRuntime[TransactionMachine] = CoordinatorRuntime(
-            TRANSACTIONS_TOPIC,
-            home=InternalTopic(TRANSACTIONS_TOPIC, replicas, clock),
-            codec=transaction_codec(self.transaction_version),
-            make_machine=self._make_machine,
-            partition_count=lambda: self.topic.partition_count,
+        super().__init__(
+            topic,
+            replicas=replicas,
             clock=clock,
             tasks=tasks,
+            codec=transaction_codec(self.transaction_version),
+            make_machine=self._make_machine,
         )
         self.verifier = LocalTxnVerifier(self.runtime)
-        replicas.tell_leadership(TRANSACTIONS_TOPIC, self.runtime)
 
     def transaction_version(self) -> int:
         """The finalized level of the feature."""
         return self._image.features.get(FEATURE, 0)
-
-    # --- what handlers call
-
-    async def write(self, transactional_id: str, decide: Callable[[TransactionMachine], Decision[A]]) -> A:
-        """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for the id now."""
-        self._under_way += 1
-        try:
-            return await self.runtime.write(transactional_id, decide)
-        finally:
-            self._under_way -= 1
-
-    def read(self, transactional_id: str, look: Callable[[TransactionMachine], A]) -> A:
-        return self.runtime.read(transactional_id, look)
 
     def take_nowait(self) -> int | None:
         """A producer id for the machines. When there is none, there soon will be: clients try again."""
@@ -104,16 +79,6 @@ class TransactionCoordinator:
             self._is_taking_ids = True
             self._tasks.spawn("take producer ids", self._take_ids())
         return producer_id
-
-    # --- the end
-
-    async def stop(self) -> None:
-        """What is being written is answered; then nothing is coordinated any more."""
-        deadline = self._clock.monotonic() + STOP_WAIT_S
-        while self._under_way and self._clock.monotonic() < deadline:
-            await self._clock.sleep(STOP_STEP_S)
-        for partition in range(self.topic.partition_count or 0):
-            self.runtime.resign(partition)
 
     # --- inside
 

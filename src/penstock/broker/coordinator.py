@@ -1,0 +1,70 @@
+"""What a broker's coordinators share: a machine for each partition of an internal topic that this broker leads.
+
+Follows the leadership of those partitions (``replicas``). What a crash does: see ``coordination.runtime``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from penstock.broker.coordinator_home import InternalTopic
+from penstock.broker.coordinator_topic import CoordinatorTopic
+from penstock.broker.replicas import Replicas
+from penstock.coordination.records import RecordCodec
+from penstock.coordination.runtime import CoordinatorRuntime, Decision, Machine
+from penstock.ports import Clock, Tasks
+
+STOP_WAIT_S = 2.0
+STOP_STEP_S = 0.002
+"""A stop waits this long at most for what is being written, and looks this often."""
+
+A = TypeVar("A")
+M = TypeVar("M", bound=Machine)
+
+
+class Coordinator(Generic[M]):
+    """``key``, in what handlers call: the group's id, or the transactional id."""
+
+    def __init__(
+        self,
+        topic: CoordinatorTopic,
+        *,
+        replicas: Replicas,
+        clock: Clock,
+        tasks: Tasks,
+        codec: RecordCodec,
+        make_machine: Callable[[int], M],
+    ) -> None:
+        self.topic = topic
+        self.runtime: CoordinatorRuntime[M] = CoordinatorRuntime(
+            topic.name,
+            home=InternalTopic(topic.name, replicas, clock),
+            codec=codec,
+            make_machine=make_machine,
+            partition_count=lambda: topic.partition_count,
+            clock=clock,
+            tasks=tasks,
+        )
+        self._clock = clock
+        self._under_way = 0
+        replicas.tell_leadership(topic.name, self.runtime)
+
+    async def write(self, key: str, decide: Callable[[M], Decision[A]]) -> A:
+        """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for the key now."""
+        self._under_way += 1
+        try:
+            return await self.runtime.write(key, decide)
+        finally:
+            self._under_way -= 1
+
+    def read(self, key: str, look: Callable[[M], A]) -> A:
+        return self.runtime.read(key, look)
+
+    async def stop(self) -> None:
+        """What is being written is answered; who waits for others is told to look for another coordinator."""
+        deadline = self._clock.monotonic() + STOP_WAIT_S
+        while self._under_way and self._clock.monotonic() < deadline:
+            await self._clock.sleep(STOP_STEP_S)
+        for partition in range(self.topic.partition_count or 0):
+            self.runtime.resign(partition)
