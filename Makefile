@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test lint interop parity-record setup clean
+.PHONY: run test chaos lint interop parity-record setup clean
 
 setup: $(VENV)/.ready
 
@@ -20,6 +20,12 @@ run: $(VENV)/.ready
 # Two at a time: most tests wait for a broker to start or a disk to sync.
 test: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# Groups and transactions under kills, for CHAOS_SECONDS each; the ordinary run does the same for a few seconds. What fails
+# names its seed: PENSTOCK_CHAOS_SEED takes it.
+CHAOS_SECONDS ?= 120
+chaos: $(VENV)/.ready
+	PENSTOCK_CHAOS_SECONDS=$(CHAOS_SECONDS) $(BIN)/pytest tests/chaos -v
 
 # With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), and with Go and JavaScript clients where
 # go and node are installed; what was left out is listed. The ordinary run skips these tests.

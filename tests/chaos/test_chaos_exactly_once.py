@@ -1,0 +1,165 @@
+"""Exactly once: jobs that consume, transform and produce in transactions, while they and the broker are killed at any
+moment. What a read_committed consumer finds in the end is one copy of the input, in order in each partition.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+
+from penstock.protocol.schema.list_offsets import ListOffsetsRequest
+from support.broker import BrokerProcess
+from support.chaos import Chaos
+from support.jobs.process import JobProcess
+from support.verbs import LATEST, Topic, create_topic, end_offset
+from support.waiting import eventually
+from support.wire import Wire
+
+PARTITIONS = 3
+SOURCE, TARGET = "orders", "invoices"
+READ_COMMITTED = 1
+DEADLINE_S = 90.0
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 500,
+    "group.consumer.min.session.timeout.ms": 1_500,
+    "group.consumer.session.timeout.ms": 1_500,
+    "group.consumer.min.heartbeat.interval.ms": 300,
+    "group.consumer.heartbeat.interval.ms": 300,
+    "group.consumer.assignment.interval.ms": 100,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
+    # A few partitions, as many as matter: a start after a kill reads them all.
+    "offsets.topic.num.partitions": 3,
+    "transaction.state.log.num.partitions": 3,
+}
+CLASSIC = {"session.timeout.ms": 1_500, "heartbeat.interval.ms": 300}
+KINDS: dict[str, tuple[str, int, dict[str, Any]]] = {
+    # by name: the job's script, how many run at once, the options of its consumer
+    "confluent-eager": ("copy_confluent.py", 2, CLASSIC),
+    "confluent-consumer": ("copy_confluent.py", 2, {"group.protocol": "consumer"}),
+    "aiokafka": ("copy_aiokafka.py", 1, {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 300}),
+}
+
+
+class Input:
+    """Numbered records, so many in each partition as ``counts`` says."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+        self.counts = [0] * PARTITIONS
+
+    def add(self, count: int) -> None:
+        for _ in range(count):
+            for partition in range(PARTITIONS):
+                self._producer.produce(SOURCE, b"%d/%d" % (partition, self.counts[partition]), partition=partition)
+                self.counts[partition] += 1
+        assert self._producer.flush(DEADLINE_S) == 0
+
+
+@contextlib.contextmanager
+def running(jobs: list[JobProcess]) -> Iterator[None]:
+    try:
+        for job in jobs:
+            job.start()
+        yield
+    finally:
+        for job in jobs:
+            job.kill()
+
+
+def strike(chaos: Chaos, broker: BrokerProcess, jobs: list[JobProcess]) -> str:
+    """Kill somebody, and start what is not running."""
+    hit_broker = chaos.random.random() < 0.4
+    hit_jobs = [job for job in jobs if chaos.random.random() < 0.5]
+    if hit_broker:
+        broker.kill()
+    for job in hit_jobs:
+        job.kill()
+    chaos.pause(0.0, 0.3)
+    if hit_broker:
+        broker.start()
+    for job in jobs:
+        if not job.is_running:
+            job.start()
+    return f"broker: {hit_broker}, jobs: {len(hit_jobs)}"
+
+
+def committed_values(bootstrap: str, partition: int) -> list[bytes]:
+    """Everything that a read_committed consumer sees, to the end of the partition."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "auditor",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.assign([TopicPartition(TARGET, partition, 0)])
+    values = []
+    while True:
+        message = consumer.poll(DEADLINE_S)
+        assert message is not None, f"only {len(values)} records of partition {partition}"
+        if message.error() is None:
+            values.append(message.value())
+        elif message.error().code() == KafkaError._PARTITION_EOF:
+            consumer.close()
+            return values
+
+
+def stable_end(wire: Wire, topic: Topic, partition: int) -> int:
+    """Where the first transaction begins that is still open."""
+    wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition, timestamp=LATEST)
+    entry = ListOffsetsRequest.ListOffsetsTopic(name=topic.name, partitions=[wanted])
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=READ_COMMITTED, topics=[entry])
+    answer = wire.call(request, 9).topics[0].partitions[0]
+    assert answer.error_code == 0, answer.error_code
+    return int(answer.offset)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_killed_jobs_and_a_killed_broker_leave_one_copy_of_everything_in_order(
+    make_broker: Callable[..., BrokerProcess], tmp_path: Path, kind: str
+) -> None:
+    script, job_count, options = KINDS[kind]
+    broker = make_broker(settings=SETTINGS).start()
+    bootstrap = broker.bootstrap_servers
+    with Wire(bootstrap) as wire:
+        create_topic(wire, SOURCE, partitions=PARTITIONS)
+        target = create_topic(wire, TARGET, partitions=PARTITIONS)
+    jobs = [
+        JobProcess(script, [bootstrap, SOURCE, TARGET, f"job-{n}", json.dumps(options)], tmp_path / f"job-{n}")
+        for n in range(job_count)
+    ]
+    source = Input(bootstrap)
+    source.add(50)
+    with running(jobs):
+        chaos = Chaos(short_s=6.0)
+        while chaos.is_on:
+            source.add(chaos.random.randrange(20, 120))
+            chaos.pause(0.1, 1.2)
+            print(strike(chaos, broker, jobs))
+
+        def is_copied() -> bool:
+            for job in jobs:
+                if not job.is_running:  # it met an error that it can't recover from: its supervisor starts another
+                    job.start()
+            found = [len(committed_values(bootstrap, partition)) for partition in range(PARTITIONS)]
+            return all(map(int.__ge__, found, source.counts))
+
+        eventually(is_copied, what=lambda: "\n".join(job.said() for job in jobs), deadline_s=DEADLINE_S)
+        for job in jobs:
+            job.stop()
+    with Wire(bootstrap) as wire:
+        for partition in range(PARTITIONS):
+            # No transaction is left open, to hold up the readers of what comes later.
+            eventually(lambda at=partition: stable_end(wire, target, at) == end_offset(wire, target, partition=at))  # type: ignore[misc]
+    for partition in range(PARTITIONS):
+        expected = [b"copy of %d/%d" % (partition, number) for number in range(source.counts[partition])]
+        assert committed_values(bootstrap, partition) == expected
