@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from importlib import import_module
 from typing import NoReturn
 
 from penstock.cli.failures import EXIT_CODES, USAGE, nearest
@@ -13,6 +15,7 @@ from penstock.cli.failures import EXIT_CODES, USAGE, nearest
 BOOTSTRAP_VARIABLE = "PENSTOCK_BOOTSTRAP_SERVER"
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 TIMEOUT_DEFAULT_S = 15.0
+OFFSET_MAX = (1 << 63) - 1
 
 _INVALID_CHOICE = re.compile(r"argument (?P<what>.+?): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)")
 
@@ -86,8 +89,33 @@ def add_broker(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def names_of(kind: str, action: argparse.Action) -> argparse.Action:
+    """The argument takes names of that ``kind`` (topics, groups, transactions), which completion asks a broker for."""
+    action.names_of = kind  # type: ignore[attr-defined]
+    return action
+
+
 def add_json(parser: argparse._ActionsContainer, what: str = "for scripts: one JSON document on stdout") -> None:
     parser.add_argument("--json", action="store_true", help=what)
+
+
+def run_with_broker(parser: argparse.ArgumentParser, command: str) -> None:
+    """``command``: ``module.function`` of this package, a coroutine that takes the client and the options and returns
+    the exit code. It is imported only when it is run: the client costs more than all the parsing."""
+    parser.set_defaults(run=partial(_ask_broker, command))
+
+
+def _ask_broker(command: str, options: argparse.Namespace) -> int:
+    from penstock.cli.connection import run_with_client
+
+    work = command_named(command)
+    return run_with_client(options, lambda client: work(client, options))
+
+
+def command_named(command: str) -> Callable[..., Awaitable[int]]:
+    module, _, function = command.rpartition(".")
+    found: Callable[..., Awaitable[int]] = getattr(import_module(f"penstock.cli.{module}"), function)
+    return found
 
 
 def positive_seconds(text: str) -> float:
@@ -121,6 +149,12 @@ def partition_number(text: str) -> int:
     if value is None or value < 0:
         raise argparse.ArgumentTypeError(f"{text} should be a partition's number: 0, 1, 2, ...")
     return value
+
+
+def offset_number(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > OFFSET_MAX:
+        raise argparse.ArgumentTypeError(f"{text} should be an offset: 0, 1, 2, ...")
+    return int(text)
 
 
 def name_and_value(text: str) -> tuple[str, str]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from penstock.cli.arguments import add_actions, add_broker, add_json, count, describe, size_bytes
+from penstock.cli.arguments import (
+    add_actions,
+    add_broker,
+    add_json,
+    count,
+    describe,
+    names_of,
+    run_with_broker,
+    size_bytes,
+)
 
 _NOTES = """\
 Batches are made once and sent again and again, so that what is measured is the broker and not this program; latency is
@@ -39,7 +48,7 @@ def _configure_produce(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rate", type=count, metavar="N", help="at most this many records a second (no limit)")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_produce)
+    run_with_broker(parser, "bench_run.bench_produce")
 
 
 def _configure_consume(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +63,7 @@ def _configure_consume(parser: argparse.ArgumentParser) -> None:
     _add_load(parser)
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_consume)
+    run_with_broker(parser, "bench_run.bench_consume")
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
@@ -70,19 +79,6 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of batches (none)"
     )
-    parser.add_argument("--topic", metavar="NAME", help="an existing topic; it keeps what is written")
+    topic = parser.add_argument("--topic", metavar="NAME", help="an existing topic; it keeps what is written")
+    names_of("topics", topic)
     parser.add_argument("--partitions", type=count, default=4, metavar="N", help="of the topic that is created (4)")
-
-
-def _produce(options: argparse.Namespace) -> int:
-    from penstock.cli.bench_run import bench_produce
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: bench_produce(client, options))
-
-
-def _consume(options: argparse.Namespace) -> int:
-    from penstock.cli.bench_run import bench_consume
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: bench_consume(client, options))

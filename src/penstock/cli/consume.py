@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from penstock.cli.arguments import add_broker, add_json, count, describe, partition_number
+from penstock.cli.arguments import add_broker, add_json, count, describe, names_of, partition_number, run_with_broker
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "penstock consume orders --json | penstock produce copy-of-orders --json",
         notes="--json prints what is no UTF-8 as base64, in fields key_base64 and value_base64: nothing is lost.",
     )
-    parser.add_argument("topic", metavar="TOPIC", help="the topic")
+    names_of("topics", parser.add_argument("topic", metavar="TOPIC", help="the topic"))
     start = parser.add_argument_group("where to start").add_mutually_exclusive_group()
     start.add_argument("--from-beginning", action="store_true", help="with the oldest record")
     start.add_argument(
@@ -54,14 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--separator", default="\\t", metavar="TEXT", help="between these and the value (\\t)")
     add_json(show, "one JSON object per line, with everything")
     add_broker(parser)
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
-    from penstock.cli.connection import run_with_client
-    from penstock.cli.consume_run import consume
-
-    return run_with_client(options, lambda client: consume(client, options))
+    run_with_broker(parser, "consume_run.consume")
 
 
 def offset_option(text: str) -> int | str:

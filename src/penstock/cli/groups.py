@@ -5,10 +5,17 @@ from __future__ import annotations
 import argparse
 import re
 
-from penstock.cli.arguments import add_actions, add_broker, add_json, describe
+from penstock.cli.arguments import (
+    OFFSET_MAX,
+    add_actions,
+    add_broker,
+    add_json,
+    describe,
+    names_of,
+    offset_number,
+    run_with_broker,
+)
 from penstock.cli.consume import timestamp_option
-
-OFFSET_MAX = (1 << 63) - 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +50,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--type", metavar="TYPE", help="only those of this type: classic, consumer")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_list)
+    run_with_broker(parser, "groups_show.show_list")
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -54,10 +61,10 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "penstock groups describe billing",
         "penstock groups describe --json | jq '.[] | {group, lag}'",
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (all)")
+    names_of("groups", parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (all)"))
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_describe)
+    run_with_broker(parser, "groups_show.show_details")
 
 
 def _configure_reset(parser: argparse.ArgumentParser) -> None:
@@ -71,15 +78,16 @@ def _configure_reset(parser: argparse.ArgumentParser) -> None:
         notes="An offset that a partition does not have becomes the nearest that it has. A group that does not exist\n"
         "comes into being with its offsets.",
     )
-    parser.add_argument("name", metavar="NAME", help="the group")
+    names_of("groups", parser.add_argument("name", metavar="NAME", help="the group"))
     what = parser.add_argument_group("which partitions").add_mutually_exclusive_group(required=True)
-    what.add_argument(
+    topic = what.add_argument(
         "--topic",
         type=topic_option,
         action="append",
         metavar="TOPIC[:PARTITIONS]",
         help="of this topic, all or these, as 0,3-5; repeat it",
     )
+    names_of("topics", topic)
     what.add_argument("--all-topics", action="store_true", help="all that the group has committed offsets for")
     where = parser.add_argument_group("where to").add_mutually_exclusive_group(required=True)
     where.add_argument("--to-earliest", action="store_true", help="the oldest record")
@@ -95,7 +103,7 @@ def _configure_reset(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--execute", action="store_true", help="do it, rather than show it")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_reset)
+    run_with_broker(parser, "groups_reset.reset")
 
 
 def _configure_delete(parser: argparse.ArgumentParser) -> None:
@@ -105,11 +113,11 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
         "penstock groups delete billing",
         "penstock groups delete --if-exists billing audit",
     )
-    parser.add_argument("names", metavar="NAME", nargs="+", help="the groups")
+    names_of("groups", parser.add_argument("names", metavar="NAME", nargs="+", help="the groups"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_delete)
+    run_with_broker(parser, "groups_delete.delete")
 
 
 def topic_option(text: str) -> tuple[str, list[int] | None]:
@@ -129,44 +137,7 @@ def topic_option(text: str) -> tuple[str, list[int] | None]:
     return name, sorted(partitions)
 
 
-def offset_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > OFFSET_MAX:
-        raise argparse.ArgumentTypeError(f"{text} should be an offset: 0, 1, 2, ...")
-    return int(text)
-
-
 def shift_number(text: str) -> int:
     if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or abs(int(text)) > OFFSET_MAX:
         raise argparse.ArgumentTypeError(f"{text} should be a number of offsets, as 100 or -100")
     return int(text)
-
-
-# What follows is imported only when it is run: the client costs more than all the parsing.
-
-
-def _list(options: argparse.Namespace) -> int:
-    from penstock.cli import groups_show
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: groups_show.show_list(client, options))
-
-
-def _describe(options: argparse.Namespace) -> int:
-    from penstock.cli import groups_show
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: groups_show.show_details(client, options))
-
-
-def _reset(options: argparse.Namespace) -> int:
-    from penstock.cli import groups_reset
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: groups_reset.reset(client, options))
-
-
-def _delete(options: argparse.Namespace) -> int:
-    from penstock.cli import groups_delete
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: groups_delete.delete(client, options))

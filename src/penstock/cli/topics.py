@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from penstock.cli.arguments import add_actions, add_broker, add_json, count, describe, name_and_value
+from penstock.cli.arguments import (
+    add_actions,
+    add_broker,
+    add_json,
+    count,
+    describe,
+    name_and_value,
+    names_of,
+    run_with_broker,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +47,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--internal", action="store_true", help="internal ones, too")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_list)
+    run_with_broker(parser, "topics_show.show_list")
 
 
 def _configure_create(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +66,7 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_create)
+    run_with_broker(parser, "topics_change.create")
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -68,10 +77,12 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "penstock topics describe orders",
         "penstock topics describe --json | jq '.[] | {name, records: ([.partitions[] | .end_offset] | add)}'",
     )
-    parser.add_argument("names", metavar="NAME", nargs="*", help="the topics (all but internal ones)")
+    names_of(
+        "topics", parser.add_argument("names", metavar="NAME", nargs="*", help="the topics (all but internal ones)")
+    )
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_describe)
+    run_with_broker(parser, "topics_show.show_details")
 
 
 def _configure_alter(parser: argparse.ArgumentParser) -> None:
@@ -81,7 +92,7 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         "penstock topics alter orders --config retention.ms=3600000",
         "penstock topics alter orders --delete-config retention.ms --partitions 12",
     )
-    parser.add_argument("name", metavar="NAME", help="the topic")
+    names_of("topics", parser.add_argument("name", metavar="NAME", help="the topic"))
     parser.add_argument(
         "--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="a setting; repeat it"
     )
@@ -95,7 +106,7 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--partitions", type=count, metavar="N", help="how many there shall be; never fewer than now")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_alter)
+    run_with_broker(parser, "topics_change.alter")
 
 
 def _configure_delete(parser: argparse.ArgumentParser) -> None:
@@ -105,46 +116,8 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
         "penstock topics delete orders",
         "penstock topics delete --if-exists orders users",
     )
-    parser.add_argument("names", metavar="NAME", nargs="+", help="the topics")
+    names_of("topics", parser.add_argument("names", metavar="NAME", nargs="+", help="the topics"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_delete)
-
-
-# What follows is imported only when it is run: the client costs more than all the parsing.
-
-
-def _list(options: argparse.Namespace) -> int:
-    from penstock.cli import topics_show
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: topics_show.show_list(client, options))
-
-
-def _describe(options: argparse.Namespace) -> int:
-    from penstock.cli import topics_show
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: topics_show.show_details(client, options))
-
-
-def _create(options: argparse.Namespace) -> int:
-    from penstock.cli import topics_change
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: topics_change.create(client, options))
-
-
-def _alter(options: argparse.Namespace) -> int:
-    from penstock.cli import topics_change
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: topics_change.alter(client, options))
-
-
-def _delete(options: argparse.Namespace) -> int:
-    from penstock.cli import topics_change
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: topics_change.delete(client, options))
+    run_with_broker(parser, "topics_change.delete")

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from penstock.cli.arguments import add_actions, add_broker, add_json, describe, partition_number
-from penstock.cli.groups import offset_number
+from penstock.cli.arguments import (
+    add_actions,
+    add_broker,
+    add_json,
+    describe,
+    names_of,
+    offset_number,
+    partition_number,
+    run_with_broker,
+)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +42,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="only those with a transaction that is not over")
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_list)
+    run_with_broker(parser, "transactions_run.show_list")
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -44,10 +52,11 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "penstock transactions describe billing-1",
         "penstock transactions describe --json | jq '.[] | {id, age_ms}'",
     )
-    parser.add_argument("ids", metavar="ID", nargs="*", help="the transactional ids (those with an open transaction)")
+    ids = parser.add_argument("ids", metavar="ID", nargs="*", help="the ids (those with an open transaction)")
+    names_of("transactions", ids)
     add_json(parser)
     add_broker(parser)
-    parser.set_defaults(run=_describe)
+    run_with_broker(parser, "transactions_run.show_details")
 
 
 def _configure_abort(parser: argparse.ArgumentParser) -> None:
@@ -59,30 +68,13 @@ def _configure_abort(parser: argparse.ArgumentParser) -> None:
         "penstock transactions abort billing-1",
         "penstock transactions abort --topic orders --partition 3 --start-offset 1042",
     )
-    parser.add_argument("id", metavar="ID", nargs="?", help="the transactional id")
-    parser.add_argument("--topic", metavar="TOPIC", help="of a hanging transaction")
+    names_of("transactions", parser.add_argument("id", metavar="ID", nargs="?", help="the transactional id"))
+    names_of("topics", parser.add_argument("--topic", metavar="TOPIC", help="of a hanging transaction"))
     parser.add_argument("--partition", type=partition_number, metavar="N", help="of a hanging transaction")
     parser.add_argument("--start-offset", type=offset_number, metavar="N", help="where it begins in the partition")
     add_json(parser)
     add_broker(parser)
     parser.set_defaults(run=_abort)
-
-
-# What follows is imported only when it is run: the client costs more than all the parsing.
-
-
-def _list(options: argparse.Namespace) -> int:
-    from penstock.cli import transactions_run
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: transactions_run.show_list(client, options))
-
-
-def _describe(options: argparse.Namespace) -> int:
-    from penstock.cli import transactions_run
-    from penstock.cli.connection import run_with_client
-
-    return run_with_client(options, lambda client: transactions_run.show_details(client, options))
 
 
 def _abort(options: argparse.Namespace) -> int:

@@ -6,7 +6,8 @@ import argparse
 
 import pytest
 
-from penstock.cli.groups import offset_number, shift_number, topic_option
+from penstock.cli.arguments import offset_number
+from penstock.cli.groups import shift_number, topic_option
 from penstock.cli.groups_show import PartitionLag, partitions_in_words
 from penstock.cli.main import main
 from penstock.client.groups import GroupOffset

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import errno
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from penstock.cli import main as main_module
-from penstock.cli.arguments import count, name_and_value, partition_number, positive_seconds, size_bytes
+from penstock.cli.arguments import command_named, count, name_and_value, partition_number, positive_seconds, size_bytes
 from penstock.cli.consume import offset_option, timestamp_option
 from penstock.cli.failures import CommandFailed, WrongUsage, counted, in_words
 from penstock.cli.main import COMMANDS, build_parser, main
@@ -38,6 +40,14 @@ def test_every_command_has_help_with_examples_and_exit_codes(prog: str, parser: 
         action.dest for action in parser._actions if not action.help and action.dest not in ("action", "command")
     ]
     assert undescribed == []
+
+
+def test_what_a_command_says_it_runs_is_there() -> None:
+    said = [parser.get_default("run") for _, parser in all_parsers()]
+    names = [run.args[0] for run in said if isinstance(run, partial)]
+    assert len(names) > 10
+    for name in names:
+        assert inspect.iscoroutinefunction(command_named(name)), name
 
 
 @pytest.mark.parametrize(
