@@ -8,62 +8,35 @@ deleted never comes back.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import logging
-import random
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
 import msgspec
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
-from penstock.storage.log import PartitionLog
-from simulation.harness.clock import ManualClock
+from penstock.config.compaction import CompactionSettings
+from penstock.storage.manager import StorageConfig
 from support.batches import Rec, build
 from unit.storage.compaction_rig import COMPACTED, Kept, batches_of, compactor_of, kept, table
-from unit.storage.storage_rig import Rig
+from unit.storage.model_rig import StorageModel, model_settings
 
-T = TypeVar("T")
 CODEC = st.sampled_from(["none", "none", "gzip", "lz4", "zstd", "snappy"])
 PAIR = st.tuples(st.integers(0, 5), st.booleans())
 PRODUCER_ID = 9
 
 
-class CompactionModel(RuleBasedStateMachine):
+class CompactionModel(StorageModel):
     def __init__(self) -> None:
         super().__init__()
-        logging.disable(logging.WARNING)
-        self.loop = asyncio.new_event_loop()
         self.appended: list[Kept] = []  # not truncated, in order
-        self.may_be_gone: set[int] = set()  # offsets of tombstones whose time is over
-        self.flushed_end_offset = 0
-        self.number = 0
         self.sequence = 0
-        self.rig: Rig
-        self.log: PartitionLog
-
-    def teardown(self) -> None:
-        self.run(self.rig.tasks.cancel_all())
-        self.loop.close()
-        logging.disable(logging.NOTSET)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
 
     @initialize(dedupe_buffer_bytes=st.sampled_from([1, 700, 1 << 20]), dirty_ratio=st.sampled_from([0.0, 0.5]))
     def open(self, dedupe_buffer_bytes: int, dirty_ratio: float) -> None:
-        async def start() -> None:
-            config = msgspec.structs.replace(COMPACTED, min_cleanable_dirty_ratio=dirty_ratio)
-            self.rig = Rig(config=config)
-            compaction = msgspec.structs.replace(
-                self.rig.storage.compaction, dedupe_buffer_bytes=dedupe_buffer_bytes, backoff_ms=1 << 40
-            )
-            self.rig.storage = dataclasses.replace(self.rig.storage, compaction=compaction)
-            self.log = await self.rig.open()
-
-        self.run(start())
+        compaction = CompactionSettings(dedupe_buffer_bytes=dedupe_buffer_bytes, backoff_ms=1 << 40)
+        self.open_with(
+            config=msgspec.structs.replace(COMPACTED, min_cleanable_dirty_ratio=dirty_ratio),
+            storage=StorageConfig(recovery_threads=1, compaction=compaction),
+        )
 
     @rule(pairs=st.lists(PAIR, min_size=1, max_size=4), codec=CODEC, flush=st.booleans(), idempotent=st.booleans())
     def append(self, pairs: list[tuple[int, bool]], codec: str, flush: bool, idempotent: bool) -> None:
@@ -83,15 +56,6 @@ class CompactionModel(RuleBasedStateMachine):
         assert appended.base_offset == first
         if flush:
             self.flushed_end_offset = self.log.flushed_end_offset
-
-    @rule()
-    def roll(self) -> None:
-        self.run(self.log.roll())
-
-    @rule()
-    def checkpoint(self) -> None:
-        self.run(self.rig.checkpoint())
-        self.flushed_end_offset = self.log.flushed_end_offset
 
     @rule(seconds=st.sampled_from([1, 6, 11]))
     def time_passes(self, seconds: int) -> None:
@@ -130,45 +94,11 @@ class CompactionModel(RuleBasedStateMachine):
         self.flushed_end_offset = min(self.flushed_end_offset, end_offset)
         self._sequence_found_again()
 
-    @rule()
-    def restart_cleanly(self) -> None:
-        async def restart() -> None:
-            await self.rig.close()
-            self.log = await self.rig.open()
-
-        self.run(restart())
-        self.flushed_end_offset = self.log.log_end_offset
-
-    @rule()
-    def kill(self) -> None:
-        async def restart() -> None:
-            await self.rig.die()
-            await self._open_anew()
-
-        self.run(restart())
-        self._found_again()
-
-    @rule(seed=st.integers(0, 1 << 30))
-    def cut_power(self, seed: int) -> None:
-        async def restart() -> None:
-            await self.rig.tasks.cancel_all()
-            self.rig.disk.power_cut(random.Random(seed))
-            await self._open_anew()
-
-        self.run(restart())
-        self._found_again()
-
-    async def _open_anew(self) -> None:
-        """With a clock of its own: the dead process's timers must not go off in this one."""
-        clock = ManualClock(self.rig.clock.now_ms())
-        self.rig = Rig(self.rig.disk, config=self.rig.config, storage=self.rig.storage, clock=clock)
-        self.log = await self.rig.open()
-
-    def _found_again(self) -> None:
+    def found_again(self, *, all_of_it: bool) -> None:
         end_offset = self.log.log_end_offset
-        assert end_offset >= self.flushed_end_offset
+        if all_of_it and self.appended:
+            assert end_offset > self.appended[-1].offset
         self.appended = [each for each in self.appended if each.offset < end_offset]
-        self.flushed_end_offset = end_offset
         self._sequence_found_again()
 
     def _sequence_found_again(self) -> None:
@@ -211,6 +141,4 @@ class CompactionModel(RuleBasedStateMachine):
 
 
 TestCompactionModel = CompactionModel.TestCase
-TestCompactionModel.settings = settings(
-    max_examples=80, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestCompactionModel.settings = model_settings(80)

@@ -3,53 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
 from bisect import bisect_right
-from collections.abc import Coroutine
-from typing import Any, TypeVar
 
 import msgspec
-from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import initialize, invariant, rule
 
-from penstock.storage.log import PartitionLog
 from support.batches import Batch, split
-from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch, read_all
+from unit.storage.model_rig import StorageModel, model_settings
+from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all
 
-T = TypeVar("T")
 SMALL = msgspec.structs.replace(CONFIG, segment_bytes=400, index_interval_bytes=90)
 
 
-class LogModel(RuleBasedStateMachine):
+class LogModel(StorageModel):
     def __init__(self) -> None:
         super().__init__()
-        logging.disable(logging.WARNING)
-        self.loop = asyncio.new_event_loop()
         self.batches: list[Batch] = []  # everything that was appended and not truncated, deleted ones too
-        self.flushed_end_offset = 0
         self.log_start_offset = 0
-        self.number = 0
         self.epoch = 0
-        self.rig: Rig
-        self.log: PartitionLog
-
-    def teardown(self) -> None:
-        self.run(self.rig.tasks.cancel_all())
-        self.loop.close()
-        logging.disable(logging.NOTSET)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.loop.run_until_complete(work)
 
     @initialize()
     def open(self) -> None:
-        async def start() -> None:
-            self.rig = Rig(config=SMALL)
-            self.log = await self.rig.open()
-
-        self.run(start())
+        self.open_with(config=SMALL)
 
     @property
     def end_offset(self) -> int:
@@ -70,15 +46,6 @@ class LogModel(RuleBasedStateMachine):
     @rule()
     def next_epoch(self) -> None:
         self.epoch += 1
-
-    @rule()
-    def roll(self) -> None:
-        self.run(self.log.roll())
-
-    @rule()
-    def checkpoint(self) -> None:
-        self.run(self.rig.checkpoint())
-        self.flushed_end_offset = self.log.flushed_end_offset
 
     @rule(where=st.floats(0, 1), limit=st.integers(0, 700), end=st.floats(0, 1), at_least_one=st.booleans())
     def read(self, where: float, limit: int, end: float, at_least_one: bool) -> None:
@@ -143,43 +110,12 @@ class LogModel(RuleBasedStateMachine):
 
         self.run(let_files_go())
 
-    @rule()
-    def restart_cleanly(self) -> None:
-        async def restart() -> None:
-            await self.rig.close()
-            self.log = await self.rig.open()
-
-        self.run(restart())
-        self.flushed_end_offset = self.end_offset
-
-    @rule()
-    def kill(self) -> None:
-        async def restart() -> None:
-            await self.rig.die()
-            self.log = await self.rig.open()
-
-        self.run(restart())
-        self._found_again(all_of_it=True)
-
-    @rule(seed=st.integers(0, 1 << 30))
-    def cut_power(self, seed: int) -> None:
-        async def restart() -> None:
-            await self.rig.tasks.cancel_all()
-            self.rig.disk.power_cut(random.Random(seed))
-            self.rig = Rig(self.rig.disk, config=self.rig.config)
-            self.log = await self.rig.open()
-
-        self.run(restart())
-        self._found_again(all_of_it=False)
-
-    def _found_again(self, *, all_of_it: bool) -> None:
+    def found_again(self, *, all_of_it: bool) -> None:
         end_offset = self.log.log_end_offset
-        assert end_offset >= self.flushed_end_offset
         if all_of_it:
             assert end_offset == self.end_offset
         while self.batches and self.batches[-1].last_offset >= end_offset:
             self.batches.pop()
-        self.flushed_end_offset = end_offset
 
     @invariant()
     def everything_is_there(self) -> None:
@@ -198,6 +134,4 @@ class LogModel(RuleBasedStateMachine):
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+TestLogModel.settings = model_settings(60)
