@@ -90,7 +90,7 @@ class LocalMarkers:
         await visible(replica, end_offset, self._clock, TIMEOUT_S)
 
     def _append_now(self, marker: Marker, partition: Partition, now_ms: int) -> int:
-        if marker.producer_id < 0:
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "a marker of no producer")
         appended = partition.end_transaction(
             producer_id=marker.producer_id,

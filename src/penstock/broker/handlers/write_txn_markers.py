@@ -31,7 +31,9 @@ async def handle(ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarke
         raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results: dict[int, dict[TopicPartition, ErrorCode]] = {}
     for wanted in request.markers:
-        results.setdefault(wanted.producer_id, {}).update(await _write(ctx, wanted))
+        codes = await _write(ctx, wanted)
+        if codes:  # a producer with nowhere to write is not answered for, as in Kafka
+            results.setdefault(wanted.producer_id, {}).update(codes)
     return WriteTxnMarkersResponse(
         markers=[MarkerResult(producer_id=producer_id, topics=_topics(codes)) for producer_id, codes in results.items()]
     )

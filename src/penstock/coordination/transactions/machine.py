@@ -163,6 +163,9 @@ class TransactionMachine:
     def list(self, filters: Filters) -> list[ListTransactionsResponse.TransactionState]:
         return listed(self._book.all_committed(), filters, self._clock.now_ms())
 
+    def ids(self) -> Iterator[str]:
+        return (each.transactional_id for each in self._book.all_committed())
+
     def unfinished(self) -> Iterator[Transaction]:
         """Those that are open or ending, for the metrics."""
         return self._book.unfinished()

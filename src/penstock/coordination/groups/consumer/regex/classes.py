@@ -1,34 +1,35 @@
-"""Named sets of characters."""
+"""Named sets of characters, as far as they are in an alphabet."""
 
 from __future__ import annotations
 
 import string
 import unicodedata
 
-from penstock.coordination.groups.consumer.regex.tree import ALPHABET, WORD
+from penstock.coordination.groups.consumer.regex.tree import WORD
 
 _DIGITS = frozenset(string.digits)
 _LETTERS = frozenset(string.ascii_letters)
 _LOWER = frozenset(string.ascii_lowercase)
 _UPPER = frozenset(string.ascii_uppercase)
 _PUNCTUATION = frozenset(string.punctuation)
-_NONE: frozenset[str] = frozenset()
+_ASCII = frozenset(map(chr, range(128)))
+_SPACE = frozenset("\t\n\f\r ")
 
-ESCAPED = {"d": _DIGITS, "s": _NONE, "w": WORD}
+ESCAPED = {"d": _DIGITS, "s": _SPACE, "w": WORD}
 """Behind a backslash; in upper case: all others."""
 
 POSIX = {
     "alnum": _LETTERS | _DIGITS,
     "alpha": _LETTERS,
-    "ascii": ALPHABET,
-    "blank": _NONE,
-    "cntrl": _NONE,
+    "ascii": _ASCII,
+    "blank": frozenset("\t "),
+    "cntrl": frozenset(map(chr, range(32))) | {"\x7f"},
     "digit": _DIGITS,
-    "graph": ALPHABET,
+    "graph": _LETTERS | _DIGITS | _PUNCTUATION,
     "lower": _LOWER,
-    "print": ALPHABET,
-    "punct": _PUNCTUATION & ALPHABET,
-    "space": _NONE,
+    "print": _LETTERS | _DIGITS | _PUNCTUATION | {" "},
+    "punct": _PUNCTUATION,
+    "space": _SPACE | {"\v"},
     "upper": _UPPER,
     "word": WORD,
     "xdigit": frozenset(string.hexdigits),
@@ -58,19 +59,47 @@ _SCRIPTS = frozenset(
 )  # fmt: skip
 
 
-def unicode_class(name: str) -> frozenset[str] | None:
+def unicode_class(name: str, alphabet: frozenset[str]) -> frozenset[str] | None:
     """What is in a category or in a script; None: there is none of that name."""
     if name == "Any":
-        return ALPHABET
+        return alphabet
     if name in _CATEGORIES:
-        return frozenset(char for char in ALPHABET if unicodedata.category(char).startswith(name))
+        return frozenset(char for char in alphabet if unicodedata.category(char).startswith(name))
     if name not in _SCRIPTS:
         return None
-    if name == "Latin":
-        return _LETTERS
-    return ALPHABET - _LETTERS if name == "Common" else _NONE
+    return frozenset(char for char in alphabet if _script(char) == name)
 
 
-def folded(chars: frozenset[str]) -> frozenset[str]:
+_SHARED = ("P", "S", "Z", "C", "N")
+_HAN = ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "CJK RADICAL", "KANGXI RADICAL")
+_BY_LENGTH = sorted(_SCRIPTS, key=len, reverse=True)
+
+
+def _script(char: str) -> str:
+    """By its name, which begins with that of its script; Python's tables have nothing better to offer."""
+    name = unicodedata.name(char, "")
+    if name.startswith(_HAN):
+        return "Han"
+    category = unicodedata.category(char)
+    if name.startswith("COMBINING") and category.startswith("M"):
+        return "Inherited"
+    if char in "ªº":
+        return "Latin"
+    if char.isascii() and not char.isalpha():
+        return "Common"
+    found = next((script for script in _BY_LENGTH if name.startswith(script.upper().replace("_", " ") + " ")), "")
+    return found or ("Common" if category.startswith(_SHARED) else "")
+
+
+def folded(chars: frozenset[str], alphabet: frozenset[str]) -> frozenset[str]:
     """In upper and in lower case."""
-    return chars | {char.swapcase() for char in chars}
+    wanted = frozenset(map(_fold, chars))
+    return frozenset(char for char in alphabet if _fold(char) in wanted)
+
+
+def _fold(char: str) -> str:
+    """Character by character, as RE2 does: what becomes longer (the German ß) stays as it is."""
+    for same in (char.casefold(), char.lower()):
+        if len(same) == 1:
+            return same
+    return char

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from penstock.coordination.groups.consumer.regex.syntax import parse
 from penstock.coordination.groups.consumer.regex.tree import (
-    NAME_LENGTH_MAX,
+    TOPIC_NAMES,
     WORD,
     At,
     Chars,
@@ -20,6 +20,7 @@ from penstock.coordination.groups.consumer.regex.tree import (
     Place,
     Repeat,
     Sequence,
+    Texts,
 )
 
 PLACES_MAX = 4_096
@@ -56,16 +57,17 @@ class _State:
 
 
 class Regex:
-    def __init__(self, text: str) -> None:
-        """Raises ``InvalidRegex``."""
+    def __init__(self, text: str, texts: Texts = TOPIC_NAMES) -> None:
+        """``texts``: what it is to be looked for in. Raises ``InvalidRegex``."""
+        self._length_max = texts.length_max
         self._program: list[_Read | _Fork | _Check | None] = [None]
-        start = self._compile(parse(text), _END)
+        start = self._compile(parse(text, texts), _END)
         self._start = _State(frozenset((start,)), "")
         self._states: dict[tuple[frozenset[int], str], _State] = {}
 
     def matches(self, name: str) -> bool:
         """The whole of it."""
-        if len(name) > NAME_LENGTH_MAX:
+        if len(name) > self._length_max:
             return False
         state = self._start
         for char in name:
@@ -83,7 +85,7 @@ class Regex:
             node = self._program[place]
             if isinstance(node, _Read) and char in node.chars:
                 places.add(node.then)
-        key = (frozenset(places), "w" if char in WORD else "-")
+        key = (frozenset(places), "w" if char in WORD else char if char == "\n" else "-")
         found = self._states.get(key)
         if found is None:
             if len(self._states) >= STATES_MAX:
@@ -101,6 +103,8 @@ class Regex:
             Place.END: not following,
             Place.WORD_EDGE: is_word_edge,
             Place.NO_WORD_EDGE: not is_word_edge,
+            Place.LINE_BEGIN: state.last in ("", "\n"),
+            Place.LINE_END: following in ("", "\n"),
         }
         found: set[int] = set()
         ahead = list(state.places)

@@ -7,10 +7,10 @@ whole name matches does not depend on it.
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from penstock.coordination.groups.consumer.regex.classes import ESCAPED, POSIX, folded, unicode_class
 from penstock.coordination.groups.consumer.regex.tree import (
-    ALPHABET,
     NOTHING,
     At,
     Chars,
@@ -19,6 +19,7 @@ from penstock.coordination.groups.consumer.regex.tree import (
     Node,
     Place,
     Sequence,
+    Texts,
     repeated,
 )
 
@@ -29,19 +30,27 @@ DEPTH_MAX = 100
 _COUNT = re.compile(r"\{(0|[1-9][0-9]*)(,(0|[1-9][0-9]*)?)?\}")
 _GROUP_NAME = re.compile(r"[0-9A-Za-z_]+")
 _PLACES = {"A": Place.BEGIN, "z": Place.END, "b": Place.WORD_EDGE, "B": Place.NO_WORD_EDGE}
+_FLAGS = {"i": "ignores_case", "m": "is_by_lines", "s": "dot_is_newline"}
 _CONTROLS = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-def parse(text: str) -> Node:
-    """Raises ``InvalidRegex``."""
-    return _Parser(text).parse()
+def parse(text: str, texts: Texts) -> Node:
+    """``texts``: what the expression is for. Raises ``InvalidRegex``."""
+    return _Parser(text, texts).parse()
+
+
+class _Flags(NamedTuple):
+    ignores_case: bool = False
+    is_by_lines: bool = False  # ^ and $ stand for the edges of lines too
+    dot_is_newline: bool = False
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, texts: Texts) -> None:
         self._text = text
+        self._alphabet, self._length_max = texts
         self._at = 0
-        self._ignores_case = False
+        self._flags = _Flags()
         self._names: set[str] = set()
 
     def parse(self) -> Node:
@@ -88,7 +97,7 @@ class _Parser:
                 raise InvalidRegex("missing argument to repetition operator")
             if was_repeat:
                 raise InvalidRegex("invalid nested repetition operator")
-            parts[-1] = repeated(parts[-1], *counts)
+            parts[-1] = repeated(parts[-1], *counts, self._length_max)
             was_repeat = True
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
@@ -120,25 +129,31 @@ class _Parser:
             return self._escape()
         self._at += 1
         if char == ".":
-            return [Chars(ALPHABET)]
-        if char in "^$":
-            return [At(Place.BEGIN if char == "^" else Place.END)]
+            return [Chars(self._alphabet if self._flags.dot_is_newline else self._alphabet - {"\n"})]
+        if char == "^":
+            return [At(Place.LINE_BEGIN if self._flags.is_by_lines else Place.BEGIN)]
+        if char == "$":
+            return [At(Place.LINE_END if self._flags.is_by_lines else Place.END)]
         return [self._literal(char)]
 
     def _literal(self, char: str) -> Chars:
         return self._chars(frozenset(char))
 
     def _chars(self, chars: frozenset[str]) -> Chars:
-        return Chars((folded(chars) if self._ignores_case else chars) & ALPHABET)
+        return Chars(self._in_any_case(chars))
+
+    def _in_any_case(self, chars: frozenset[str]) -> frozenset[str]:
+        """If that is asked for; as far as they are in the alphabet."""
+        return folded(chars, self._alphabet) if self._flags.ignores_case else chars & self._alphabet
 
     # --- groups
 
     def _group(self, depth: int) -> Node:
-        ignored_case = self._ignores_case
+        outside = self._flags
         if self._looks_at("(?P<") or self._looks_at("(?<"):
             self._group_name()
         elif self._looks_at("(?"):
-            if not self._flags():
+            if not self._take_flags():
                 return NOTHING  # from here on, to the end of the group around it
         else:
             self._at += 1
@@ -146,7 +161,7 @@ class _Parser:
         if not self._looks_at(")"):
             raise InvalidRegex("missing closing )")
         self._at += 1
-        self._ignores_case = ignored_case
+        self._flags = outside
         return node
 
     def _group_name(self) -> None:
@@ -160,20 +175,19 @@ class _Parser:
         self._names.add(name)
         self._at = end + 1
 
-    def _flags(self) -> bool:
+    def _take_flags(self) -> bool:
         """Whether a group follows them."""
         self._at += 2
-        ignores_case, is_negative, has_flag = self._ignores_case, False, False
+        flags, is_negative, has_flag = self._flags, False, False
         while self._more:
             char = self._take()
-            if char in "imsU":
+            if char in _FLAGS or char == "U":  # U: what is greedy, which does not matter here
                 has_flag = True
-                if char == "i":
-                    ignores_case = not is_negative
+                flags = flags._replace(**{_FLAGS[char]: not is_negative}) if char in _FLAGS else flags
             elif char == "-" and not is_negative:
                 is_negative, has_flag = True, False
             elif char in ":)" and (has_flag or not is_negative):
-                self._ignores_case = ignores_case
+                self._flags = flags
                 return char == ":"
             else:
                 break
@@ -207,7 +221,7 @@ class _Parser:
         if letter.lower() in ESCAPED:
             self._at += 2
             chars = ESCAPED[letter.lower()]
-            return chars if letter.islower() else ALPHABET - chars
+            return chars & self._alphabet if letter.islower() else self._alphabet - chars
         if letter not in "pP" or self._at + 2 >= len(self._text):
             return None
         self._at += 2
@@ -218,11 +232,11 @@ class _Parser:
                 raise InvalidRegex("invalid character class range")
             name, self._at = self._text[self._at : end], end + 1
         is_negative = (letter == "P") != name.startswith("^")
-        found = unicode_class(name.removeprefix("^"))
+        found = unicode_class(name.removeprefix("^"), self._alphabet)
         if found is None:
             raise InvalidRegex("invalid character class range")
-        chars = folded(found) & ALPHABET if self._ignores_case else found
-        return ALPHABET - chars if is_negative else chars
+        chars = self._in_any_case(found)
+        return self._alphabet - chars if is_negative else chars
 
     def _escaped_char(self) -> str:
         self._at += 1
@@ -270,8 +284,8 @@ class _Parser:
                 named = self._escaped_class()
             chars |= self._range() if named is None else named
         self._at += 1
-        chars = (folded(chars) if self._ignores_case else chars) & ALPHABET
-        return Chars(ALPHABET - chars if is_negative else chars)
+        chars = self._in_any_case(chars)
+        return Chars(self._alphabet - chars if is_negative else chars)
 
     def _posix_class(self) -> frozenset[str] | None:
         if not self._looks_at("[:"):
@@ -284,7 +298,7 @@ class _Parser:
         if found is None:
             raise InvalidRegex("invalid character class range")
         self._at = end + 2
-        return ALPHABET - found if name.startswith("^") else found
+        return self._alphabet - found if name.startswith("^") else found & self._alphabet
 
     def _range(self) -> frozenset[str]:
         low = high = self._set_char()
@@ -293,7 +307,7 @@ class _Parser:
             high = self._set_char()
             if high < low:
                 raise InvalidRegex("invalid character class range")
-        return frozenset(char for char in ALPHABET if low <= char <= high)
+        return frozenset(char for char in self._alphabet if low <= char <= high) | {low, high}
 
     def _set_char(self) -> str:
         if not self._more:

@@ -1,4 +1,4 @@
-"""A regular expression as a tree, reduced to what names of topics can consist of."""
+"""A regular expression as a tree, reduced to what the texts that it is for can consist of."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ import enum
 import string
 from typing import NamedTuple, TypeAlias
 
-ALPHABET = frozenset(string.ascii_letters + string.digits + "._-")
-"""What a name may consist of: everything else can be asked for, but never found."""
-NAME_LENGTH_MAX = 249
+
+class Texts(NamedTuple):
+    """What an expression is looked for in."""
+
+    alphabet: frozenset[str]
+    """What they consist of: everything else can be asked for, but never found."""
+    length_max: int
+
+
+TOPIC_NAMES = Texts(frozenset(string.ascii_letters + string.digits + "._-"), 249)
 WORD = frozenset(string.ascii_letters + string.digits + "_")
 
 
@@ -21,10 +28,12 @@ class Place(enum.Enum):
     END = "$"
     WORD_EDGE = r"\b"
     NO_WORD_EDGE = r"\B"
+    LINE_BEGIN = "(?m)^"
+    LINE_END = "(?m)$"
 
 
 class Chars(NamedTuple):
-    """One character of these; none: what can't be found in a name."""
+    """One character of these; none: what can't be found."""
 
     chars: frozenset[str]
 
@@ -53,21 +62,21 @@ NOTHING = Sequence(())
 NEVER = Chars(frozenset())
 
 
-def length_min(node: Node) -> int:
-    """Of what it matches; more than a name can have where it matches none."""
+def length_min(node: Node, length_max: int) -> int:
+    """Of what it matches; more than ``length_max`` where it matches nothing."""
     if isinstance(node, Chars):
-        return 1 if node.chars else NAME_LENGTH_MAX + 1
+        return 1 if node.chars else length_max + 1
     if isinstance(node, Sequence):
-        return sum(map(length_min, node.parts))
+        return sum(length_min(part, length_max) for part in node.parts)
     if isinstance(node, Either):
-        return min(map(length_min, node.parts))
-    return length_min(node.part) * node.least if isinstance(node, Repeat) else 0
+        return min(length_min(part, length_max) for part in node.parts)
+    return length_min(node.part, length_max) * node.least if isinstance(node, Repeat) else 0
 
 
-def repeated(part: Node, least: int, most: int | None) -> Node:
-    """Counts beyond the length of a name are cut down to what makes no difference."""
-    if least and length_min(part) * least > NAME_LENGTH_MAX:
+def repeated(part: Node, least: int, most: int | None, length_max: int) -> Node:
+    """Counts beyond the length of the texts are cut down to what makes no difference."""
+    if least and length_min(part, length_max) * least > length_max:
         return NEVER
-    if most is not None and most > NAME_LENGTH_MAX:
+    if most is not None and most > length_max:
         most = None
-    return Repeat(part, min(least, NAME_LENGTH_MAX), most)
+    return Repeat(part, min(least, length_max), most)
