@@ -18,7 +18,7 @@ from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
 from penstock.storage import recovery, timestamps
 from penstock.storage.offset_index import CorruptIndex, OffsetIndex
-from penstock.storage.reads import NOTHING, Planned, Read, Wanted, check_first, find_batch, plan_batches
+from penstock.storage.reads import NOTHING, Planned, Read, Span, Wanted, check_first, cut_now, find_batch, plan_batches
 from penstock.storage.segment import Segment
 from penstock.storage.time_index import TimeIndex
 from penstock.storage.timestamps import TimestampedOffset
@@ -101,11 +101,16 @@ class LogReads:
         try:
             spot = self._spots.get(from_offset)
             if spot is not None:
-                # A consumer that has read everything but the newest, which is the usual one: no step is left to take.
                 segment, position = spot
                 size = self._position_of(end_offset, segment) - position
+                span = None
                 if 0 < size <= size_bytes_max and segment.file is not None:
-                    planned = Planned(segment, position, size, min(end_offset, segment.end_offset))
+                    # A consumer that has read everything but the newest, which is the usual one.
+                    span = Span(size, min(end_offset, segment.end_offset))
+                elif size:
+                    span = cut_now(segment, position, from_offset, end_offset, size_bytes_max)
+                if span is not None:
+                    planned = Planned(segment, position, *span)
                     self._planned(planned)
                     return planned
             return self._drive_now(self._steps(from_offset, end_offset, size_bytes_max, at_least_one_batch))

@@ -22,6 +22,8 @@ from penstock.storage.segment import SPAN_BYTES, Segment, read_span
 
 WALK_BYTES = 4_096
 """Read at once while walking from an index entry to the batch looked for: about the distance between entries."""
+ENOUGH = 7 / 8
+"""A cut that uses so much of the limit is taken; only below it are more headers looked for."""
 LENT_FROM_BYTES = 65_536
 """Less than this is copied: lending has a price of its own, and small parts of a response are joined."""
 
@@ -152,25 +154,72 @@ def plan_batches(
 def _walk_to_cut(
     segment: Segment, position: int, head: Buffer, limit: int, from_offset: int, end_offset: int
 ) -> Generator[Wanted, Buffer, Span]:
-    """The walk starts at an indexed batch near the cut, which is known to be wholly below both limits, so that a
-    megabyte of tiny batches costs no more than a few headers. ``head``: what was read at ``position`` already."""
-    assert segment.index is not None
-    index = segment.index
-    at = max(position, min(index.whole_batch_before(limit), index.floor_position(end_offset - 1)))
+    """``head``: what was read at ``position`` already."""
+    at = max(position, _indexed_before(segment, limit, end_offset))
     next_offset = from_offset
     chunk, chunk_at = head, position
     while at + SPAN_BYTES <= limit:
         if at + SPAN_BYTES > chunk_at + len(chunk):
+            if next_offset > from_offset and at - position >= ENOUGH * (limit - position):
+                break
             chunk_at = at
             chunk = yield segment, at, min(WALK_BYTES, limit - at)
-        _, last_offset, batch_bytes = span_in(segment, chunk, at - chunk_at)
-        if last_offset >= end_offset or at + batch_bytes > limit:
+        at, next_offset, is_cut = _walk(segment, chunk, chunk_at, at, next_offset, limit, end_offset)
+        if is_cut:
             break
-        next_offset = last_offset + 1
-        at += batch_bytes
     if next_offset <= from_offset:
         raise CorruptBatch(f"the index of {segment} points at {at}, where no batch of its lies")
     return Span(at - position, next_offset)
+
+
+def cut_now(segment: Segment, position: int, from_offset: int, end_offset: int, size_bytes_max: int) -> Span | None:
+    """What ``plan_batches`` finds in the usual case, at once: the first batch is at ``position``, a header or two near
+    the limit are in memory, and enough lies before them. None: take the steps."""
+    file = segment.file
+    if file is None or segment.index is None:
+        return None
+    limit = min(segment.size_bytes, position + size_bytes_max)
+    head = file.read_nowait(position, SPAN_BYTES)
+    if head is None or len(head) < SPAN_BYTES:
+        return None
+    _, last_offset, batch_bytes = span_in(segment, head, 0)
+    at, next_offset = position + batch_bytes, last_offset + 1
+    if next_offset <= from_offset or next_offset > end_offset or at > limit:
+        return None
+    enough = position + ENOUGH * (limit - position)
+    if at < enough:
+        walk_from = max(at, _indexed_before(segment, limit, end_offset))
+        chunk = file.read_nowait(walk_from, min(WALK_BYTES, limit - walk_from))
+        if chunk is None:
+            return None
+        at, next_offset, _ = _walk(segment, chunk, walk_from, walk_from, -1, limit, end_offset)
+        if at < enough or next_offset < 0:
+            return None
+    return Span(at - position, next_offset)
+
+
+def _indexed_before(segment: Segment, limit: int, end_offset: int) -> int:
+    """Where a walk to the cut starts: an indexed batch near it that is known to be wholly below both limits, so that a
+    megabyte of tiny batches costs no more than a few headers."""
+    assert segment.index is not None
+    index = segment.index
+    at = index.whole_batch_before(limit)
+    return at if end_offset >= segment.end_offset else min(at, index.floor_position(end_offset - 1))
+
+
+def _walk(
+    segment: Segment, chunk: Buffer, chunk_at: int, at: int, next_offset: int, limit: int, end_offset: int
+) -> tuple[int, int, bool]:
+    """From header to header as far as the chunk and the limits go: where that is, the offset there, and whether a limit
+    was met."""
+    headers_end = min(limit, chunk_at + len(chunk)) - SPAN_BYTES
+    while at <= headers_end:
+        _, last_offset, batch_bytes = span_in(segment, chunk, at - chunk_at)
+        if last_offset >= end_offset or at + batch_bytes > limit:
+            return at, next_offset, True
+        next_offset = last_offset + 1
+        at += batch_bytes
+    return at, next_offset, False
 
 
 def check_first(segment: Segment, position: int, data: Buffer, from_offset: int) -> None:

@@ -121,6 +121,36 @@ def test_a_read_returns_whole_batches_within_the_size_and_below_the_given_end() 
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("limit", [3_000, 20_000, 50_000, 200_000])
+@pytest.mark.parametrize("sizes", [(100,), (5_000,), (30_000,), (100, 30_000), (9_000, 100, 100, 2_000)])
+def test_a_reader_that_reads_on_misses_nothing_and_gets_most_of_what_it_allows(
+    sizes: tuple[int, ...], limit: int
+) -> None:
+    async def run() -> None:
+        rig = Rig()
+        rig.reconfigure(segment_bytes=1 << 20, index_interval_bytes=4_096)
+        log = await rig.open()
+        while log.size_bytes < 600_000:
+            await rig.append(log, make_batch(2, value_bytes=sizes[log.log_end_offset // 2 % len(sizes)]))
+        offset = 0
+        while offset < log.log_end_offset:
+            read = log.read(offset, up_to_end_offset=log.log_end_offset, size_bytes_max=limit, at_least_one_batch=True)
+            assert read is not None
+            batches = list(split(bytes(read.data)))
+            assert [batch.base_offset for batch in batches] == list(range(offset, read.next_offset, 2))
+            assert len(read.data) <= limit or len(batches) == 1
+            following = log.read(
+                read.next_offset, up_to_end_offset=log.log_end_offset, size_bytes_max=1, at_least_one_batch=True
+            )
+            assert following is not None
+            assert (
+                len(read.data) >= limit * 7 // 8 or len(read.data) + len(following.data) > limit or not following.data
+            )
+            offset = read.next_offset
+
+    asyncio.run(run())
+
+
 def test_at_least_one_batch_comes_even_beyond_the_size_but_never_beyond_the_end() -> None:
     async def run() -> None:
         rig = Rig()

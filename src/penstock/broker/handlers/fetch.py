@@ -139,10 +139,15 @@ class FetchHandler:
         results: list[PartitionData] = []
         missing: list[PartitionData] = []
         cold: list[int] = []
+        topic: str | bytes | None = None
+        replicas: dict[int, Replica] = {}
         for wanted in fetch.wanted:
             data = PartitionData(wanted)
             try:
-                replica = self._replica(fetch, wanted)
+                if wanted.key[0] != topic:
+                    replicas = self._replicas_of(fetch, wanted)
+                    topic = wanted.key[0]
+                replica = _replica_in(replicas, wanted)
             except BrokerError as failed:
                 self._fail(fetch, data, failed, None)
                 missing.append(data)
@@ -178,7 +183,11 @@ class FetchHandler:
         return results, size_bytes, cold
 
     def _replica(self, fetch: Fetch, wanted: FetchPartition) -> Replica:
-        topic, index = wanted.key
+        return _replica_in(self._replicas_of(fetch, wanted), wanted)
+
+    def _replicas_of(self, fetch: Fetch, wanted: FetchPartition) -> dict[int, Replica]:
+        """This broker's replicas of a wanted partition's topic."""
+        topic, _ = wanted.key
         if isinstance(topic, bytes):
             name = self._replicas.topic_name(TopicId(topic))
             if name is None:
@@ -192,26 +201,24 @@ class FetchHandler:
             connection.principal, connection.peer_host, Operation.READ, ResourceType.TOPIC, name
         ):
             raise BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        replica = self._replicas.of_topic(name).get(index)
-        if replica is None:
-            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        wanted.was_found = True
-        return replica
+        return self._replicas.of_topic(name)
 
     def _prepare(self, fetch: Fetch, data: PartitionData, replica: Replica) -> int:
         """Check the request against the partition, fill in its offsets; returns the end of what may be seen."""
         wanted, partition = data.wanted, replica.partition
-        partition.require_leader(wanted.leader_epoch)
+        if not partition.is_leader or wanted.leader_epoch != partition.leader_epoch:
+            partition.require_leader(wanted.leader_epoch)
         if fetch.replica_id >= 0:
             raise NotLeader(message="this partition has no other replica")
         log = partition.log
         if wanted.last_fetched_epoch >= 0:
             data.diverging_epoch = _divergence(partition.log.epochs, wanted, log.log_end_offset)
-        if data.diverging_epoch is None and not log.log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
+        log_start_offset = log.log_start_offset
+        if data.diverging_epoch is None and not log_start_offset <= wanted.fetch_offset <= log.log_end_offset:
             raise OffsetOutOfRange()
         data.high_watermark = partition.high_watermark
         data.last_stable_offset = partition.last_stable_offset
-        data.log_start_offset = log.log_start_offset
+        data.log_start_offset = log_start_offset
         if fetch.read_committed:
             data.aborted = ()
             return data.last_stable_offset
@@ -300,6 +307,14 @@ class FetchHandler:
         topic, index = key
         name = self._replicas.topic_name(TopicId(topic)) if isinstance(topic, bytes) else topic
         return self._replicas.leader_of(TopicPartition(name, index)) if name is not None else None
+
+
+def _replica_in(replicas: dict[int, Replica], wanted: FetchPartition) -> Replica:
+    replica = replicas.get(wanted.key[1])
+    if replica is None:
+        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    wanted.was_found = True
+    return replica
 
 
 def _list_aborted(data: PartitionData, replica: Replica, end_offset: int) -> None:

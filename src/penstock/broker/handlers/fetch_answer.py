@@ -30,7 +30,7 @@ def answer(fetch: Fetch, results: Sequence[PartitionData], slot: Slot | None) ->
         fetch.correlation_id,
         results,
         session_id=session_id,
-        endpoints=(fetch.listener_endpoint,) if hints else (),
+        endpoints=(fetch.endpoint(),) if hints else (),
     )
     if slot is not None:
         slot.complete(parts)

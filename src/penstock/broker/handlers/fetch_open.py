@@ -25,12 +25,13 @@ class Fetch:
     """One request on its way: what is wanted, within which limits, and how to answer."""
 
     __slots__ = (
+        "broker_id",
         "bytes_max",
         "connection",
         "correlation_id",
-        "listener_endpoint",
         "max_wait_ms",
         "min_bytes",
+        "rack",
         "read_committed",
         "replica_id",
         "session",
@@ -39,6 +40,8 @@ class Fetch:
         "wanted",
     )
 
+    broker_id: int
+    rack: str | None
     version: int
     correlation_id: int
     connection: Connection
@@ -50,7 +53,11 @@ class Fetch:
     wanted: list[FetchPartition]
     session: FetchSession | None
     session_is_new: bool
-    listener_endpoint: Endpoint
+
+    def endpoint(self) -> Endpoint:
+        """This broker, as the connection's listener calls it: the hint for whoever asks for a leader."""
+        listener = self.connection.listener
+        return Endpoint(self.broker_id, listener.advertised_host, listener.advertised_port, self.rack)
 
 
 class FetchOpener:
@@ -74,6 +81,8 @@ class FetchOpener:
     ) -> Fetch | ErrorCode:
         """Settle session, partitions and limits; a code refuses the whole request."""
         fetch = Fetch()
+        fetch.broker_id = self._broker_id
+        fetch.rack = self._rack
         fetch.version = version
         fetch.correlation_id = correlation_id
         fetch.connection = connection
@@ -106,10 +115,6 @@ class FetchOpener:
         fetch.bytes_max = min(request.max_bytes, self._bytes_max())
         fetch.min_bytes = min(request.min_bytes, fetch.bytes_max)
         fetch.max_wait_ms = request.max_wait_ms
-        listener = connection.listener
-        fetch.listener_endpoint = Endpoint(
-            self._broker_id, listener.advertised_host, listener.advertised_port, self._rack
-        )
         return fetch
 
 

@@ -60,6 +60,7 @@ _i32 = Struct(">i").pack
 _head_v7 = Struct(">ihi").pack  # throttle time, error, session
 _row_v4 = Struct(">ihqq").pack
 _row_v5 = Struct(">ihqqq").pack
+_row_v12 = Struct(">ihqqqBi").pack  # with the number of aborted transactions, if it has none, and no preferred replica
 _aborted = Struct(">qq").pack
 
 
@@ -106,11 +107,9 @@ class _Writer:
             self._parts.append(self.head)
         return self._parts
 
-    def _records(self, row: PartitionData) -> None:
-        if row.records:
-            self._parts.append(self.head)
-            self._parts.append(row.records)
-            self.head = bytearray()
+    def _records(self, records: Buffer) -> None:
+        self._parts += (self.head, records)
+        self.head = bytearray()
 
 
 class _Plain(_Writer):
@@ -142,7 +141,8 @@ class _Plain(_Writer):
         if self.version >= 11:
             self.head += _i32(-1)  # preferred read replica
         self.head += _i32(len(row.records))
-        self._records(row)
+        if row.records:
+            self._records(row.records)
 
 
 class _Flexible(_Writer):
@@ -169,17 +169,24 @@ class _Flexible(_Writer):
 
     def _partition(self, row: PartitionData) -> None:
         head = self.head
-        head += _row_v5(
-            row.wanted.key[1], row.error_code, row.high_watermark, row.last_stable_offset, row.log_start_offset
-        )
+        index, offsets = row.wanted.key[1], (row.high_watermark, row.last_stable_offset, row.log_start_offset)
         aborted = row.aborted
-        head += _uvarint(0 if aborted is None else len(aborted) + 1)
-        for producer_id, first_offset in aborted or ():
-            head += _aborted(producer_id, first_offset) + b"\0"
-        head += _i32(-1)
-        head += _uvarint(len(row.records) + 1)
-        self._records(row)
-        self._tags(row)
+        if aborted:
+            head += _row_v5(index, row.error_code, *offsets)
+            head += _uvarint(len(aborted) + 1)
+            for producer_id, first_offset in aborted:
+                head += _aborted(producer_id, first_offset) + b"\0"
+            head += _i32(-1)
+        else:
+            head += _row_v12(index, row.error_code, *offsets, 0 if aborted is None else 1, -1)
+        records = row.records
+        head += _uvarint(len(records) + 1)
+        if records:
+            self._records(records)
+        if row.diverging_epoch is None and row.current_leader is None:
+            self.head.append(0)
+        else:
+            self._tags(row)
 
     def _tags(self, row: PartitionData) -> None:
         tags = []
