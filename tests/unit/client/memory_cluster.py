@@ -8,7 +8,6 @@ timer, so a test of time-outs takes no time and chance has no part in it.
 from __future__ import annotations
 
 import asyncio
-import random
 import struct
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -27,6 +26,7 @@ from penstock.protocol.schema.list_offsets import ListOffsetsResponse
 from penstock.protocol.schema.metadata import MetadataResponse
 from penstock.protocol.schema.produce import ProduceResponse
 from penstock.runtime.tasks import LoopTasks
+from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 
 T = TypeVar("T")
@@ -37,17 +37,6 @@ Fault = str | int | None
 TURNS_MAX = 100_000
 
 UNKNOWN_TOPIC, NOT_LEADER, OUT_OF_RANGE, OUT_OF_ORDER, OLD_EPOCH, FENCED_EPOCH = 3, 6, 1, 45, 47, 74
-
-
-class SeededRandom:
-    def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._random.randbytes(count)
-
-    def random_int(self, below: int) -> int:
-        return self._random.randrange(below)
 
 
 class Log:

@@ -7,7 +7,7 @@ import itertools
 from penstock.client.metadata import PartitionView, TopicView
 from penstock.client.partitioner import StickyPartitions, murmur2, partition_for_key
 from penstock.model import ErrorCode
-from unit.client.memory_cluster import SeededRandom
+from simulation.harness.chance import SeededRandom
 
 
 def test_hashes_are_those_of_kafkas_own_clients() -> None:

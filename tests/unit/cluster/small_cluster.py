@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,21 +15,11 @@ from penstock.config.broker import TopicDefaults
 from penstock.config.dynamic import check_topic
 from penstock.config.effective import Effective
 from penstock.ports import Committed, Compare, Conflict, Delete, Put
+from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import SimulatedMetadataStore, StoreServer
 
 EFFECTIVE = Effective()
-
-
-class SeededRandom:
-    def __init__(self, seed: int = 7) -> None:
-        self._random = random.Random(seed)
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._random.randbytes(count)
-
-    def random_int(self, below: int) -> int:
-        return self._random.randrange(below)
 
 
 class LoopTasks:

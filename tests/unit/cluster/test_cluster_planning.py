@@ -12,7 +12,7 @@ from penstock.cluster import names
 from penstock.cluster.ids import id_text, new_uuid, parse_id
 from penstock.cluster.placement import Candidate, place
 from penstock.model import BrokerError, ErrorCode
-from unit.cluster.small_cluster import SeededRandom
+from simulation.harness.chance import SeededRandom
 
 
 class ScriptedRandom:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 from penstock.config.groups import GroupSettings
@@ -17,6 +16,7 @@ from penstock.protocol.schema.heartbeat import HeartbeatRequest
 from penstock.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
 from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 
 CODEC = RecordCodec({2: RecordType(GroupMetadataKey, GroupMetadataValue, 3)})
@@ -24,17 +24,6 @@ GROUP = "readers"
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 DELAY_MS = 3_000
-
-
-class Seeded:
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._random.randbytes(count)
-
-    def random_int(self, below: int) -> int:
-        return self._random.randrange(below)
 
 
 class Waiting:
@@ -78,7 +67,7 @@ class World:
     def __init__(self, settings: GroupSettings | None = None, seed: int = 1) -> None:
         self.settings = settings or GroupSettings(initial_rebalance_delay_ms=DELAY_MS)
         self.clock = ManualClock()
-        self.random = Seeded(seed)
+        self.random = SeededRandom(seed)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.holds_commits = False
         self.append_error: ErrorCode | None = None

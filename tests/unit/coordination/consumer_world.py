@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
 from struct import pack, unpack_from
 from typing import Any
@@ -26,6 +25,7 @@ from penstock.protocol.schema.heartbeat import HeartbeatRequest
 from penstock.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
 from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 
 CODEC = RecordCodec({2: RecordType(GroupMetadataKey, GroupMetadataValue, 3), **RECORD_TYPES})
@@ -43,24 +43,13 @@ def no_wait(**changes: Any) -> GroupSettings:
     return GroupSettings(consumer_assignment_interval_ms=0, initial_rebalance_delay_ms=0, **changes)
 
 
-class Seeded:
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._random.randbytes(count)
-
-    def random_int(self, below: int) -> int:
-        return self._random.randrange(below)
-
-
 class World:
     """One partition's coordinator. ``log`` outlives ``restart``. Every record goes through its bytes."""
 
     def __init__(self, settings: GroupSettings | None = None, **partition_counts: int) -> None:
         self.settings = settings or no_wait()
         self.clock = ManualClock()
-        self.random = Seeded(1)
+        self.random = SeededRandom(1)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.batches: list[list[tuple[Any, Any]]] = []
         self.append_error: ErrorCode | None = None

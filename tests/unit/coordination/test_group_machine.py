@@ -25,8 +25,8 @@ from penstock.protocol.schema.offset_commit import OffsetCommitRequest
 from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
 from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
+from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
-from unit.coordination.classic_world import Seeded
 
 A = TypeVar("A")
 TOPIC = "letters"
@@ -47,7 +47,7 @@ class World:
         return GroupMachine(
             settings=lambda: SETTINGS,
             clock=self.clock,
-            random=Seeded(1),
+            random=SeededRandom(1),
             write_soon=lambda what, decide: self._soon(decide),
             topics=lambda: self.topics,
         )

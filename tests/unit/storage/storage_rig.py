@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from penstock.protocol.records.header import BatchHeader, read_header
 from penstock.runtime.tasks import LoopTasks
 from penstock.storage.log import Appended, PartitionLog
 from penstock.storage.manager import LogManager, StorageConfig
+from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.processes import SimulatedProcesses
@@ -26,17 +26,6 @@ TP = TopicPartition("orders", 0)
 TOPIC_ID = TopicId(bytes(range(16)))
 NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig(segment_bytes=1_000, index_interval_bytes=100, retention_ms=None, file_delete_delay_ms=1_000)
-
-
-class SeededRandom:
-    def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
-
-    def random_bytes(self, count: int) -> bytes:
-        return self._random.randbytes(count)
-
-    def random_int(self, below: int) -> int:
-        return self._random.randrange(below)
 
 
 class Rig:

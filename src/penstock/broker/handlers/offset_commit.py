@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.broker.topic_answers import merged
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -36,7 +37,7 @@ async def handle(ctx: Context, request: OffsetCommitRequest) -> OffsetCommitResp
         answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.commit(request, version))
     except BrokerError as failed:
         answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
-    return _with(refused, answer)
+    return OffsetCommitResponse(topics=merged(refused, answer.topics))
 
 
 def handle_now(ctx: Context, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]) -> bool:
@@ -50,7 +51,7 @@ def handle_now(ctx: Context, request: OffsetCommitRequest, reply: Callable[[Offs
         if failed is not None:
             answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
         assert answer is not None
-        reply(_with(refused, answer) if refused else answer)
+        reply(OffsetCommitResponse(topics=merged(refused, answer.topics)) if refused else answer)
 
     version = ctx.version
     if ctx.broker.groups.write_now(request.group_id, lambda machine: machine.commit(request, version), done):
@@ -98,14 +99,3 @@ def _all(topics: Iterable[Asked], error: ErrorCode) -> list[Answered]:
         Answered(topic.name, topic.topic_id, [Row(each.partition_index, error) for each in topic.partitions])
         for topic in topics
     ]
-
-
-def _with(refused: list[Answered], answer: OffsetCommitResponse) -> OffsetCommitResponse:
-    """A topic comes once, its refused partitions first."""
-    by_name = {topic.name: topic for topic in refused}
-    for topic in answer.topics:
-        if topic.name in by_name:
-            by_name[topic.name].partitions += topic.partitions
-        else:
-            refused.append(topic)
-    return OffsetCommitResponse(topics=refused)

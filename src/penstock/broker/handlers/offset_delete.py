@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.broker.topic_answers import merged
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -32,13 +33,7 @@ async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResp
         answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(request))
     except BrokerError as failed:
         return OffsetDeleteResponse(error_code=failed.code)
-    by_name = {topic.name: topic for topic in refused}
-    for topic in answer.topics:
-        if topic.name in by_name:
-            by_name[topic.name].partitions += topic.partitions
-        else:
-            refused.append(topic)
-    return OffsetDeleteResponse(topics=refused)
+    return OffsetDeleteResponse(topics=merged(refused, answer.topics))
 
 
 def _sorted_out(ctx: Context, topics: Sequence[Asked]) -> tuple[list[Topic], list[Asked]]:

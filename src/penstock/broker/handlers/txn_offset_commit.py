@@ -15,6 +15,7 @@ from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers.add_offsets_to_txn import offsets_partition
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.broker.topic_answers import merged
 from penstock.coordination.home import Producer
 from penstock.coordination.transactions.verifier import (
     OFFSET_COMMIT_ADDS_SINCE,
@@ -50,7 +51,7 @@ async def handle(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetComm
         )
     except BrokerError as failed:
         answer = TxnOffsetCommitResponse(topics=_all(request.topics, failed.code))
-    return _with(refused, answer)
+    return TxnOffsetCommitResponse(topics=merged(refused, answer.topics))
 
 
 async def _require_in_transaction(ctx: Context, request: TxnOffsetCommitRequest) -> None:
@@ -84,14 +85,3 @@ def _sorted_out(ctx: Context, topics: Iterable[Asked]) -> tuple[list[Answered], 
 
 def _all(topics: Iterable[Asked], error: ErrorCode) -> list[Answered]:
     return [Answered(topic.name, [Row(each.partition_index, error) for each in topic.partitions]) for topic in topics]
-
-
-def _with(refused: list[Answered], answer: TxnOffsetCommitResponse) -> TxnOffsetCommitResponse:
-    """A topic comes once, its refused partitions first."""
-    by_name = {topic.name: topic for topic in refused}
-    for topic in answer.topics:
-        if topic.name in by_name:
-            by_name[topic.name].partitions += topic.partitions
-        else:
-            refused.append(topic)
-    return TxnOffsetCommitResponse(topics=refused)
