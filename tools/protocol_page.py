@@ -14,11 +14,10 @@ _NO_AUTHORIZER = "SECURITY_DISABLED, as without an authorizer"
 _NO_QUORUM = "never: there is no KRaft quorum"
 
 NOTES = {
-    0: "0-2 are advertised, as Kafka does for old librdkafkas, and close the connection; no transactional batches yet",
+    0: "0-2 are advertised, as Kafka does for old librdkafkas, and close the connection",
     1: "fetch sessions included; fetches of followers are refused",
-    10: "groups; COORDINATOR_NOT_AVAILABLE for transactional ids and share groups",
+    10: "COORDINATOR_NOT_AVAILABLE for share groups",
     17: "ILLEGAL_SASL_STATE: no listener speaks SASL yet",
-    22: "idempotent producers; NOT_COORDINATOR for transactional ids",
     29: _NO_AUTHORIZER,
     30: _NO_AUTHORIZER,
     31: _NO_AUTHORIZER,

@@ -42,8 +42,6 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "storage",
         "runtime",
     ),
-    "spark": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
-    "console": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
     "testing": (*EVERYBODY_MAY_IMPORT, "client", "protocol", "runtime"),
     "__main__": ("cli",),
 }

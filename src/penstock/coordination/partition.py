@@ -1,4 +1,5 @@
-"""Which partition of an internal topic a group or a transactional id belongs to: Java's hash, so that Kafka agrees."""
+"""Which partition of an internal topic a group or a transactional id belongs to: Java's hash, so that Kafka agrees
+(docs/decisions/0005)."""
 
 from __future__ import annotations
 

@@ -109,4 +109,6 @@ def test_the_hash_is_javas(text: str, expected: int) -> None:
 def test_a_name_belongs_to_a_partition_that_exists_also_when_its_hash_is_negative() -> None:
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("hello", 50) == 99_162_322 % 50
+    assert partition_for("billing", 50) == 9  # by its distance from zero; its lower 31 bits would say 39
+    assert partition_for("analytics", 50) == 10
     assert all(0 <= partition_for(f"group-{n}", 7) < 7 for n in range(100))
