@@ -205,11 +205,7 @@ class BrokerApp:
             ports.tasks,
             ports.workers,
             self._requests.of(produce.API.name),
-            ProduceTransactions(
-                self._transactions.verifier,
-                ports.clock,
-                verifies=lambda: self.settings.transactions.verifies_partitions,
-            ),
+            ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
         )
         sessions = self._sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms

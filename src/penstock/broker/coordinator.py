@@ -35,11 +35,14 @@ class Coordinator(Generic[M]):
         tasks: Tasks,
         codec: RecordCodec,
         make_machine: Callable[[int], M],
+        commit_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
+        """``commit_timeout_ms``: how long what was appended may take to be committed until whoever waits is told that
+        nobody knows; None: for ever."""
         self.topic = topic
         self.runtime: CoordinatorRuntime[M] = CoordinatorRuntime(
             topic.name,
-            home=InternalTopic(topic.name, replicas, clock),
+            home=InternalTopic(topic.name, replicas, clock, commit_timeout_ms=commit_timeout_ms),
             codec=codec,
             make_machine=make_machine,
             partition_count=lambda: topic.partition_count,

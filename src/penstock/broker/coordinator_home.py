@@ -1,7 +1,8 @@
 """Where coordinators keep their records: the partitions of an internal topic that this broker leads.
 
 Appends go the way of everybody's (leadership, one write, group commit) and are committed when the high watermark has
-passed them. Reading back goes from the log's start to its end in pieces, through workers where the disk is needed.
+passed them; REQUEST_TIMED_OUT when that takes longer than it may: it may still happen. Reading back goes from the log's
+start to its end in pieces, through workers where the disk is needed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 
+from penstock.broker.patience import Patience
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.visible import visible
 from penstock.coordination.home import Ended, KeyValue, Producer, Stored
@@ -37,10 +39,15 @@ PART_RECORDS = 500
 class InternalTopic:
     """``coordination.home.CoordinatorHome`` on the replicas of one topic."""
 
-    def __init__(self, topic: str, replicas: Replicas, clock: Clock) -> None:
+    def __init__(
+        self, topic: str, replicas: Replicas, clock: Clock, *, commit_timeout_ms: Callable[[], int] | None = None
+    ) -> None:
+        """``commit_timeout_ms``: None for those who rather wait than not know."""
         self._topic = topic
         self._replicas = replicas
         self._clock = clock
+        self._commit_timeout_ms = commit_timeout_ms
+        self._patience = None if commit_timeout_ms is None else Patience(clock, lambda: commit_timeout_ms() / 1_000)
 
     def has_room(self, partition: int) -> bool:
         log = self._replica(partition).partition.log
@@ -73,14 +80,20 @@ class InternalTopic:
         return appended.last_offset + 1
 
     async def committed(self, partition: int, end_offset: int) -> None:
-        await visible(self._replica(partition), end_offset)
+        if self._commit_timeout_ms is None:
+            await visible(self._replica(partition), end_offset)
+        else:
+            await visible(self._replica(partition), end_offset, self._clock, self._commit_timeout_ms() / 1_000)
 
     def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
         replica = self._replica(partition)
         if replica.partition.high_watermark >= end_offset:
             done(None)
         else:
-            replica.produce_waiters.append((end_offset, _Caller(done), 0))
+            caller = _Caller(done)
+            replica.produce_waiters.append((end_offset, caller, 0))
+            if self._patience is not None:
+                self._patience.begin(caller)
 
     async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         log = self._replica(partition).partition.log
@@ -106,18 +119,27 @@ class InternalTopic:
 
 
 class _Caller:
-    """Stands in a partition's queue until the high watermark has come that far."""
+    """Stands in a partition's queue until the high watermark has come that far, or time is up."""
 
-    __slots__ = ("_done",)
+    __slots__ = ("_done", "is_over")
 
     def __init__(self, done: Callable[[BrokerError | None], None]) -> None:
         self._done = done
+        self.is_over = False
 
     def reached(self, index: int) -> None:
-        self._done(None)
+        self._end(None)
 
     def lost(self, index: int) -> None:
-        self._done(NotLeader(message="the leader moved before that was committed"))
+        self._end(NotLeader(message="the leader moved before that was committed"))
+
+    def time_is_up(self) -> None:
+        self._end(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
+
+    def _end(self, failed: BrokerError | None) -> None:
+        if not self.is_over:
+            self.is_over = True
+            self._done(failed)
 
 
 def _batches(data: Buffer) -> list[tuple[BatchHeader, memoryview]]:

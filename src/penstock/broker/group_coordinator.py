@@ -72,6 +72,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             tasks=tasks,
             codec=GROUP_CODEC,
             make_machine=self._make_machine,
+            commit_timeout_ms=lambda: settings().commit_timeout_ms,
         )
 
     def settings(self) -> GroupSettings:

@@ -30,8 +30,6 @@ from penstock.config.setting import (
 )
 
 _ROWS = (
-    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, "100", between(0)),
-    Setting("add.partitions.to.txn.retry.backoff.ms", INT, "20", between(1)),
     Setting("alter.config.policy.class.name", CLASS, None),
     Setting("alter.log.dirs.replication.quota.window.num", INT, "11", between(1)),
     Setting("alter.log.dirs.replication.quota.window.size.seconds", INT, "1", between(1)),
@@ -152,7 +150,6 @@ _ROWS = (
     Setting("num.network.threads", INT, "3", between(1), CLUSTER_WIDE),
     Setting("num.replica.alter.log.dirs.threads", INT, None),
     Setting("num.replica.fetchers", INT, "1", between(1), CLUSTER_WIDE),
-    Setting("offsets.commit.timeout.ms", INT, "5000", between(1)),
     Setting("offsets.load.buffer.size", INT, "5242880", between(1)),
     Setting("offsets.topic.compression.codec", INT, "0"),
     Setting(

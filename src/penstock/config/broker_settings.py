@@ -52,6 +52,8 @@ def _an_address(name: str, value: Value) -> None:
 
 
 _ROWS = (
+    Setting("add.partitions.to.txn.retry.backoff.max.ms", INT, "100", between(0)),
+    Setting("add.partitions.to.txn.retry.backoff.ms", INT, "20", between(1)),
     Setting("advertised.listeners", LIST, None),
     Setting("auto.create.topics.enable", BOOLEAN, "true"),
     Setting("broker.id", INT, "-1"),
@@ -137,6 +139,7 @@ _ROWS = (
     Setting("num.partitions", INT, "1", between(1)),
     Setting("num.recovery.threads.per.data.dir", INT, "2", between(1), CLUSTER_WIDE),
     Setting("offset.metadata.max.bytes", INT, "4096"),
+    Setting("offsets.commit.timeout.ms", INT, "5000", between(1)),
     Setting("offsets.retention.check.interval.ms", LONG, "600000", between(1)),
     Setting("offsets.retention.minutes", INT, "10080", between(1)),
     Setting("offsets.topic.num.partitions", INT, "50", between(1)),

@@ -54,6 +54,9 @@ _TOPIC = {
 }
 
 _BROKER = {
+    "add.partitions.to.txn.retry.backoff.max.ms": "How long a transaction's first append waits, at most, for the end "
+    "of its producer's transaction before, in milliseconds.",
+    "add.partitions.to.txn.retry.backoff.ms": "How often it looks meanwhile whether that has ended, in milliseconds.",
     "advertised.listeners": "The addresses that clients are told to connect to, by listener name; those of "
     "listeners if unset.",
     "auto.create.topics.enable": "Create a topic when a client asks for its metadata and it does not exist.",
@@ -120,6 +123,8 @@ _BROKER = {
     "num.partitions": "The number of partitions of topics that are created without one.",
     "num.recovery.threads.per.data.dir": "Threads that check logs at the start and close them at the end.",
     "offset.metadata.max.bytes": "The most characters of metadata that go with a committed offset.",
+    "offsets.commit.timeout.ms": "How long an offset commit, or anything else that changes a group, may take to become "
+    "durable, in milliseconds; after it the answer is COORDINATOR_NOT_AVAILABLE, and clients try again.",
     "offsets.retention.check.interval.ms": "How often old offsets are looked for, in milliseconds.",
     "offsets.retention.minutes": "Offsets are forgotten this long after their group became empty, or, of groups "
     "without members and of topics that nobody subscribes to, after they were committed.",
@@ -175,7 +180,6 @@ _BROKER = {
 # Settings without effect are told by what they are about; the longest beginning counts.
 _AREAS = {
     "": "a part of Kafka that is not here",
-    "add.partitions.to.txn.": "transactions",
     "alter.": "replicas moving between folders, or policies for changes",
     "authorizer.": "authorisation",
     "auto.leader.": "moving leaders back to their preferred brokers",

@@ -48,6 +48,7 @@ class GroupSettings(msgspec.Struct, frozen=True):
     consumer_regex_refresh_interval_ms: int = 600_000
     # offsets
     metadata_characters_max: int = 4_096  # offset.metadata.max.bytes: Kafka counts characters
+    commit_timeout_ms: int = 5_000  # offsets.commit.timeout.ms: of everything that the coordinator writes
     retention_ms: int = 604_800_000  # offsets.retention.minutes
     retention_check_interval_ms: int = 600_000  # offsets.retention.check.interval.ms
     # the topic that they are kept in

@@ -11,6 +11,8 @@ class TransactionSettings(msgspec.Struct, frozen=True):
     abort_check_interval_ms: int = 10_000  # transaction.abort.timed.out.transaction.cleanup.interval.ms
     expiry_check_interval_ms: int = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
     verifies_partitions: bool = True  # transaction.partition.verification.enable
+    add_retry_ms: int = 20  # add.partitions.to.txn.retry.backoff.ms
+    add_retries_for_ms: int = 100  # add.partitions.to.txn.retry.backoff.max.ms
     # the topic that they are kept in
     topic_partitions: int = 50  # transaction.state.log.num.partitions
     topic_replication_factor: int = 3  # transaction.state.log.replication.factor

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from penstock.broker.security.authorizer import ResourceType
+from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Producer
 from penstock.model import ErrorCode
 from unit.broker.transaction_rig import PARTITIONS, World, data
@@ -96,7 +97,19 @@ def test_the_wait_for_the_last_transaction_is_a_short_one() -> None:
         sent = asyncio.ensure_future(world.send(data()))
         await world.rig.clock.run_until(sent)
         assert sent.result()[0].error_code == ErrorCode.CONCURRENT_TRANSACTIONS
-        assert len(world.coordinator.questions) < 10
+        assert len(world.coordinator.questions) == 6  # 20 ms apart, for 100 ms
+
+    run(test)
+
+
+def test_how_long_and_how_often_the_coordinator_is_asked_again_is_a_setting() -> None:
+    async def test(world: World) -> None:
+        world.settings = TransactionSettings(add_retry_ms=300, add_retries_for_ms=1_000)
+        world.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * 100
+        began_s = world.rig.clock.monotonic()
+        sent = asyncio.ensure_future(world.send(data()))
+        await world.rig.clock.run_until(sent)
+        assert (len(world.coordinator.questions), round(world.rig.clock.monotonic() - began_s, 3)) == (5, 1.2)
 
     run(test)
 
@@ -210,7 +223,7 @@ def test_batches_without_a_transaction_ask_nobody() -> None:
 
 def test_verification_can_be_turned_off_for_the_first_version_of_the_protocol() -> None:
     async def test(world: World) -> None:
-        world.verifies = False
+        world.settings = TransactionSettings(verifies_partitions=False)
         assert (await world.send(data(), version=11))[0].error_code == 0
         assert not world.coordinator.questions
         assert (await world.send(b"", data(), version=12))[0].error_code == 0

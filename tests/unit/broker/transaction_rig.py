@@ -17,6 +17,7 @@ from penstock.broker.slots import Slot
 from penstock.cluster.delta import Delta, PartitionChange
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import PartitionState
+from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.transactions.markers import Marker
 from penstock.model import ErrorCode, TopicId, TopicPartition
@@ -117,7 +118,7 @@ class World:
     def __init__(self) -> None:
         self.rig = Rig(known={tp: TOPICS[tp.topic] for tp in PARTITIONS})
         self.coordinator = Coordinator()
-        self.verifies = True
+        self.settings = TransactionSettings()
 
     async def start(self, *, authorizer: Authorizer | None = None) -> World:
         rig = self.rig
@@ -146,7 +147,7 @@ class World:
             rig.tasks,
             SimulatedWorkers(rig.clock),
             RequestMeters().of("Produce"),
-            ProduceTransactions(self.coordinator, rig.clock, verifies=lambda: self.verifies),
+            ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
         )
         return self
 

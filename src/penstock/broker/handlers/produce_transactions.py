@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from penstock.broker.handlers.produce_wire import Result
 from penstock.broker.replicas import Replica
+from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Producer
 from penstock.coordination.transactions.verifier import PRODUCE_ADDS_SINCE, TxnVerifier, produce_error
 from penstock.model import ErrorCode, TopicPartition
@@ -20,9 +21,6 @@ from penstock.ports import Clock
 from penstock.protocol.records.header import HEADER_BYTES, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT, BatchHeader
 from penstock.storage.producers import Verification
 
-RETRY_S = 0.02
-RETRY_FOR_S = 0.1
-"""A producer's next transaction may begin while the markers of its last are being written: that is soon over."""
 _ATTRIBUTES_LOW = 22
 
 Admitted = tuple[Replica, memoryview, BatchHeader]
@@ -61,14 +59,13 @@ def is_in_transaction(header: BatchHeader) -> bool:
 
 
 class ProduceTransactions:
-    def __init__(self, verifier: TxnVerifier, clock: Clock, *, verifies: Callable[[], bool]) -> None:
-        """``verifies``: transaction.partition.verification.enable."""
+    def __init__(self, verifier: TxnVerifier, clock: Clock, settings: Callable[[], TransactionSettings]) -> None:
         self._verifier = verifier
         self._clock = clock
-        self._verifies = verifies
+        self._settings = settings
 
     def checks(self, version: int) -> bool:
-        return version >= PRODUCE_ADDS_SINCE or self._verifies()
+        return version >= PRODUCE_ADDS_SINCE or self._settings().verifies_partitions
 
     def asks(
         self, outcomes: Sequence[Sequence[Result | Admitted]], version: int, known: Mapping[Replica, Word]
@@ -103,12 +100,13 @@ class ProduceTransactions:
     ) -> Mapping[TopicPartition, ErrorCode]:
         if version < PRODUCE_ADDS_SINCE:
             return await self._verifier.verify(transactional_id, producer, partitions)
-        deadline_s = self._clock.monotonic() + RETRY_FOR_S
-        while True:
+        settings = self._settings()
+        deadline_s = self._clock.monotonic() + settings.add_retries_for_ms / 1_000
+        while True:  # the markers of its last transaction may still be on their way: that is soon over
             codes = await self._verifier.add(transactional_id, producer, partitions)
             if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values() or self._clock.monotonic() >= deadline_s:
                 return codes
-            await self._clock.sleep(RETRY_S)
+            await self._clock.sleep(settings.add_retry_ms / 1_000)
 
 
 def _word(ask: Ask, code: ErrorCode, version: int) -> Word:
