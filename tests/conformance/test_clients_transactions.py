@@ -1,7 +1,7 @@
 """Transactions with real clients: all of one becomes visible or nothing, records and consumed offsets alike.
 
 These clients speak the first protocol (AddPartitionsToTxn before Produce), also to a broker that has finalized the
-second one (``transaction.version`` 2), which they do not know. The Java client speaks the second: see ``tests/interop``.
+second one (``transaction.version`` 2), which they do not know. The Java client speaks that: see ``tests/interop``.
 """
 
 from __future__ import annotations
