@@ -16,6 +16,7 @@ from penstock.storage import log_checkpoint, recovery, retention, segment_files
 from penstock.storage.offset_index import OffsetIndex
 from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import find_batch
+from penstock.storage.recovered_producers import rebuild_producers
 from penstock.storage.recovery import Found, Recovered
 from penstock.storage.scan import ScannedSegment, scan
 from penstock.storage.segment import Segment
@@ -174,7 +175,7 @@ class _Cut:
         return file, scanned, moved
 
     def producers(self) -> ProducerStates:
-        return recovery.rebuild_producers(self._fs, self._found, self._segments)
+        return rebuild_producers(self._fs, self._found, self._segments)
 
 
 def _cut_memory(

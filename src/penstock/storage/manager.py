@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,7 +22,7 @@ from penstock.config.broker import StorageSettings
 from penstock.config.compaction import CompactionSettings
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition, invariant
-from penstock.ports import Clock, File, FileSystem, Processes, Random, Tasks, TimerHandle, Workers
+from penstock.ports import Clock, File, FileSystem, Processes, Random, Tasks, Workers
 from penstock.storage import data_folder
 from penstock.storage import folder as names
 from penstock.storage.checkpoint_rounds import CheckpointRounds
@@ -32,7 +32,9 @@ from penstock.storage.group_commit import FlushMode, GroupCommit
 from penstock.storage.log import LogPorts, PartitionLog
 from penstock.storage.meters import StorageMeters
 from penstock.storage.producers import EXPIRATION_MS
-from penstock.storage.recovery import Found, Recovered, recover
+from penstock.storage.recovery import Found, Recovered
+from penstock.storage.recovery_workers import recover_all
+from penstock.storage.removals import Removals
 from penstock.storage.segment_files import SyncFailed
 from penstock.storage.tracked_workers import TrackedWorkers
 
@@ -104,7 +106,7 @@ class LogManager:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._is_open = False
         self._loops: list[asyncio.Task[None]] = []
-        self._timers: dict[TimerHandle, None] = {}
+        self._removals = Removals(fs, clock, self._workers)
         self._deletions: dict[TopicPartition, asyncio.Future[None]] = {}
         self.commits = GroupCommit(
             fs=fs,
@@ -133,7 +135,7 @@ class LogManager:
             on_checkpoint_due=self._rounds.hurry,
             lower_recovery_point=self._rounds.lower_recovery_point,
             save_log_starts=self._rounds.save_log_starts,
-            remove_later=self._remove_later,
+            remove_later=self._removals.later,
             folder_is_free=self._folder_is_free,
             meters=self.meters,
         )
@@ -171,8 +173,7 @@ class LogManager:
         self.strays = contents.strays
         self._high_watermarks = contents.high_watermarks
         self._rounds.found(contents.recovery_points, contents.log_starts, contents.cleaned_offsets)
-        if contents.going:
-            self._remove_later(contents.going, 0)
+        self._removals.later(contents.going, 0)
         try:
             await self._load(contents, known, config_of)
         except SyncFailed:
@@ -192,8 +193,7 @@ class LogManager:
             self.compactor.stop()
         for loop_task in self._loops:
             loop_task.cancel()
-        for timer in self._timers:
-            timer.cancel()
+        self._removals.stop()
         for log in self._logs.values():
             log.begin_close()
         await self._workers.idle()
@@ -268,7 +268,7 @@ class LogManager:
             new_name = names.renamed_folder(tp, self._random.random_bytes(16), names.DELETE_FOLDER)
             path = await self._workers.run(data_folder.move_away, self._fs, self.data_dir, str(tp), new_name)
             if path is not None:
-                self._remove_later([path], log.config.file_delete_delay_ms)
+                self._removals.later([path], log.config.file_delete_delay_ms)
         except OSError as error:
             _log.error("the folder of the deleted %s could not be renamed: %s", tp, error)
         finally:
@@ -315,25 +315,19 @@ class LogManager:
                     distrusts_memory=contents.sync_failed,
                 )
             )
-        threads = max(1, self._config.recovery_threads)
-        # A folder takes a fraction of a millisecond when it is clean: several of them make one job.
-        share = max(1, min(16, len(found) // threads))
-        jobs = [found[start : start + share] for start in range(0, len(found), share)]
 
-        async def load_some() -> None:
-            while jobs:
-                some = jobs.pop()
-                for each, recovered in zip(some, await self._workers.run(_recover_all, self._fs, some), strict=True):
-                    log = self.create(each.tp, known[each.tp], config_of(each.tp.topic))
-                    log.adopt(recovered)
-                    log.recovery_point = min(each.recovery_point, log.log_end_offset)
-                    if not each.is_clean and log.active is not None:
-                        self._rounds.changed(log)
-                    if recovered.to_remove:
-                        self._remove_later(recovered.to_remove, log.config.file_delete_delay_ms)
-                    self.scanned_bytes += recovered.scanned_bytes
+        def load(each: Found, recovered: Recovered) -> None:
+            log = self.create(each.tp, known[each.tp], config_of(each.tp.topic))
+            log.adopt(recovered)
+            log.recovery_point = min(each.recovery_point, log.log_end_offset)
+            if not each.is_clean and log.active is not None:
+                self._rounds.changed(log)
+            self._removals.later(recovered.to_remove, log.config.file_delete_delay_ms)
+            self.scanned_bytes += recovered.scanned_bytes
 
-        await _all(self._tasks, [load_some() for _ in range(min(threads, len(jobs)))])
+        await recover_all(
+            found, load, fs=self._fs, workers=self._workers, tasks=self._tasks, threads=self._config.recovery_threads
+        )
 
     # --- housework ----------------------------------------------------------------------------------------------------
 
@@ -395,18 +389,6 @@ class LogManager:
             for log in self._logs.values():
                 log.producers.expire(now_ms)
 
-    def _remove_later(self, paths: list[str], delay_ms: int) -> None:
-        """What a crash or a shutdown leaves of it, the next start removes."""
-        if not paths:
-            return
-
-        def due() -> None:
-            self._timers.pop(timer, None)
-            self._workers.submit(lambda: _remove(self._fs, paths), _report_removal)
-
-        timer = self._clock.call_later(delay_ms / 1_000, due)
-        self._timers[timer] = None
-
 
 async def _nothing() -> None:
     pass
@@ -416,46 +398,3 @@ def _compactor() -> type[Compactor]:
     from penstock.storage.compaction.compactor import Compactor
 
     return Compactor
-
-
-def _recover_all(fs: FileSystem, some: list[Found]) -> list[Recovered]:
-    """Blocking."""
-    return [recover(fs, each) for each in some]
-
-
-def _remove(fs: FileSystem, paths: list[str]) -> None:
-    """Blocking."""
-    for path in paths:
-        if fs.is_dir(path):
-            fs.remove_tree(path)
-        elif fs.is_dir(path.rpartition("/")[0]):  # its partition may have been deleted meanwhile
-            fs.remove(path)
-
-
-def _report_removal(_: None, error: BaseException | None) -> None:
-    if error is not None:
-        _log.warning("deleted files could not be removed; the next start tries again: %s", error)
-
-
-async def _all(tasks: Tasks, works: list[Any]) -> None:
-    """Run coroutines side by side; the first failure is raised when all have ended."""
-    failures: list[BaseException] = []
-    waiting: list[Awaitable[None]] = []
-    for work in works:
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-        async def run(work: Any = work, done: asyncio.Future[None] = done) -> None:
-            try:
-                await work
-            except Exception as error:
-                failures.append(error)
-            finally:
-                if not done.done():
-                    done.set_result(None)
-
-        tasks.spawn("recover logs", run())
-        waiting.append(done)
-    for done_future in waiting:
-        await done_future
-    if failures:
-        raise failures[0]

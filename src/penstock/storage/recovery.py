@@ -27,21 +27,16 @@ from penstock.storage.checkpoints import CorruptCheckpoint
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.leftovers import finish_interrupted_work
 from penstock.storage.offset_index import OffsetIndex
-from penstock.storage.producer_snapshot import CorruptSnapshot
-from penstock.storage.producers import BATCHES_KEPT, ProducerStates
+from penstock.storage.producers import ProducerStates
+from penstock.storage.recovered_aborts import first_damaged_index, settle_aborted
+from penstock.storage.recovered_producers import load_snapshot, widen_windows
 from penstock.storage.scan import Collected, ScannedSegment, scan
 from penstock.storage.segment import SPAN_BYTES, read_span
-from penstock.storage.segment_files import set_aside, sync_file, sync_folder, write_txn_index
+from penstock.storage.segment_files import set_aside, sync_file, sync_folder
 from penstock.storage.time_index import TimeIndex
-from penstock.storage.txn_index import AbortedTxn, ending_in
-from penstock.storage.txn_index import decode_prefix as decode_aborted
-from penstock.storage.txn_index import encode as encode_aborted
+from penstock.storage.txn_index import AbortedTxn
 
 _log = logging.getLogger(__name__)
-
-WINDOW_BYTES_MAX = 8 * 1024 * 1024
-WINDOW_RECORDS_MAX = 10_000
-"""How far from its end a log is searched for the batches that producers may send again: some milliseconds' work."""
 
 
 @dataclass(slots=True)
@@ -107,8 +102,8 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
         log.producers.clear(found.log_start_offset)
         return log
     recovery_point = _recovery_point(fs, found, bases)
-    damaged_from = _damaged_txn_index(fs, found.path, txn_bases)
-    snapshot_offset = _load_snapshot(fs, found, producers, bases[0], damaged_from)
+    damaged_from = first_damaged_index(fs, found.path, txn_bases)
+    snapshot_offset = load_snapshot(fs, found, producers, bases[0], damaged_from)
     is_believed = found.is_clean and damaged_from is None
     if snapshot_offset is None and is_believed:
         snapshot_offset = recovery_point  # Kafka's rule: a clean log without a snapshot has no producers to know
@@ -124,61 +119,9 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
     if not found.is_clean:
         sync_folder(fs, found.path)  # names that were seen may have been in memory only
     _settle_offsets(fs, found, log)
-    _settle_aborted(fs, found.path, log, txn_bases, believed_end_offset, collected.aborted)
-    _widen_windows(log)
+    settle_aborted(fs, found.path, log, txn_bases, believed_end_offset, collected.aborted)
+    widen_windows(log)
     return log
-
-
-def _settle_aborted(
-    fs: FileSystem, path: str, log: Recovered, bases: list[int], believed_end_offset: int, replayed: list[AbortedTxn]
-) -> None:
-    """What the transaction indexes say, and behind the point where the replay began what that has met: there an index
-    may lack entries, and have those of markers that are gone. Then the files say the same."""
-    on_disk: dict[int, bytes] = {}
-    by_end = {each.last_offset: each for each in replayed}
-    for base in bases:
-        on_disk[base] = fs.read_file(f"{path}/{names.file_name(base, names.TXN_INDEX)}")
-        for each in decode_aborted(on_disk[base]):
-            if base <= each.last_offset < believed_end_offset:
-                by_end[each.last_offset] = each
-    present = {segment.base_offset for segment in log.segments}
-    log.aborted = [by_end[end] for end in sorted(by_end) if end < log.log_end_offset] if present else []
-    for segment in log.segments:
-        own = ending_in(log.aborted, segment.base_offset, segment.end_offset)
-        segment.txn_entries = len(own)
-        data = encode_aborted(log.aborted[own.start : own.stop])
-        if data != on_disk.get(segment.base_offset, b""):
-            write_txn_index(fs, path, segment.base_offset, data)
-
-
-def _damaged_txn_index(fs: FileSystem, path: str, bases: list[int]) -> int | None:
-    """The first segment whose transaction index can't be read as a whole: the markers from there on tell."""
-    for base in sorted(bases):
-        file = f"{path}/{names.file_name(base, names.TXN_INDEX)}"
-        data = fs.read_file(file)
-        if encode_aborted(decode_aborted(data)) != data:
-            _log.warning("%s is damaged or cut off; the aborted transactions are read from the batches", file)
-            return base
-    return None
-
-
-def _widen_windows(log: Recovered) -> None:
-    """A snapshot knows a producer's last batch only, but one that had several under way when the broker stopped sends
-    the first of them again: find the others near the log's end, in its last segment."""
-    if log.file is None or all(len(state.batches) == BATCHES_KEPT for state in log.producers.states()):
-        return
-    last = log.segments[-1]
-    assert last.scanned is not None
-    position = last.scanned.index.position_near_end(
-        last.size_bytes - WINDOW_BYTES_MAX, log.log_end_offset - WINDOW_RECORDS_MAX
-    )
-    near_end = ScannedSegment.empty(last.base_offset)
-    near_end.position = position
-    producers = ProducerStates(log.producers.tp)
-    collected = Collected(LeaderEpochs(), producers)
-    scan(log.file, last.size_bytes, near_end, collected, interval_bytes=1 << 31, verify_from_offset=0)
-    for state in producers.states():
-        log.producers.widen(state)
 
 
 def _segment_bases(fs: FileSystem, path: str) -> tuple[list[int], list[int]]:
@@ -208,32 +151,6 @@ def _recovery_point(fs: FileSystem, found: Found, bases: list[int]) -> int:
     if found.is_clean:
         return _end_by_index(fs, found, bases[-1])
     return max(found.recovery_point, bases[0])
-
-
-def _load_snapshot(
-    fs: FileSystem, found: Found, producers: ProducerStates, first_base: int, at_most: int | None = None
-) -> int | None:
-    """The newest readable snapshot that the recovery point vouches for; later ones may know batches that are gone."""
-    offsets: list[int] = []
-    for name in fs.list_dir(found.path):
-        parsed = names.parse_file_name(name)
-        if parsed is not None and parsed[1] == names.SNAPSHOT:
-            offsets.append(parsed[0])
-    limit = 1 << 63 if found.is_clean else found.recovery_point
-    if at_most is not None:
-        limit = min(limit, at_most)
-    for offset in sorted(offsets, reverse=True):
-        file = f"{found.path}/{names.file_name(offset, names.SNAPSHOT)}"
-        if offset > limit or offset < first_base:
-            fs.remove(file)
-            continue
-        try:
-            producers.load(fs.read_file(file), offset, found.now_ms)
-            return offset
-        except CorruptSnapshot as error:
-            _log.warning("removed the damaged producer snapshot %s: %s", file, error)
-            fs.remove(file)
-    return None
 
 
 # --- segments ---------------------------------------------------------------------------------------------------------
@@ -405,24 +322,3 @@ def _settle_offsets(fs: FileSystem, found: Found, log: Recovered) -> None:
     log.epochs.truncate_from_start(log.log_start_offset)
     log.producers.on_log_start(log.log_start_offset)
     log.producers.end_offset = log.log_end_offset
-
-
-def rebuild_producers(fs: FileSystem, found: Found, segments: list[tuple[int, int, int]]) -> ProducerStates:
-    """The producers as of the end of ``segments``, given as (base offset, size, where to start reading): after a
-    truncation. Snapshots above ``found.recovery_point``, the log's new end, are removed."""
-    producers = ProducerStates(found.tp, expiration_ms=found.producer_expiration_ms)
-    start_offset = _load_snapshot(fs, found, producers, 0)
-    if start_offset is None:
-        producers.clear(found.log_start_offset)
-    collected = Collected(LeaderEpochs(), producers, found.now_ms)
-    for slot, (base, size_bytes, position) in enumerate(segments):
-        if slot + 1 < len(segments) and segments[slot + 1][0] <= producers.end_offset:
-            continue
-        file = fs.open(f"{found.path}/{names.file_name(base, names.LOG)}", writable=False)
-        try:
-            scanned = ScannedSegment.empty(base)
-            scanned.position = position
-            scan(file, size_bytes, scanned, collected, interval_bytes=1 << 31, verify_from_offset=1 << 63)
-        finally:
-            file.close()
-    return producers
