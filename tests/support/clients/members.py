@@ -35,16 +35,26 @@ class Member(Protocol):
         """Ends without leaving; for a broker that is not there any more."""
 
 
-def make_member(kind: str, bootstrap: str, group: str, topic: str) -> Member:
+SESSION_MS = 10_000
+
+
+def make_member(
+    kind: str, bootstrap: str, group: str, topic: str, *, instance_id: str | None = None, session_ms: int = SESSION_MS
+) -> Member:
+    """``session_ms``: of the classic protocol; in the new one it is the broker's."""
     if kind == "kafka-python":
-        return KafkaPythonMember(bootstrap, group, topic)
+        return KafkaPythonMember(bootstrap, group, topic, instance_id, session_ms)
     if kind == "aiokafka":
-        return AioMember(bootstrap, group, topic)
-    options = {
+        return AioMember(bootstrap, group, topic, instance_id, session_ms)
+    options: dict[str, Any] = {
         "confluent-range": {"partition.assignment.strategy": "range"},
         "confluent-cooperative": {"partition.assignment.strategy": "cooperative-sticky"},
         "confluent-consumer": {"group.protocol": "consumer"},
     }[kind]
+    if "group.protocol" not in options:
+        options |= {"session.timeout.ms": session_ms, "heartbeat.interval.ms": 500}
+    if instance_id is not None:
+        options["group.instance.id"] = instance_id
     return ConfluentMember(bootstrap, group, topic, options)
 
 
@@ -61,8 +71,6 @@ class ConfluentMember:
             "reconnect.backoff.max.ms": 500,
             **options,
         }
-        if "group.protocol" not in options:
-            config |= {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 500}
         self._consumer = Consumer(config)
         self._consumer.subscribe([topic])
 
@@ -84,7 +92,7 @@ class ConfluentMember:
 
 
 class KafkaPythonMember:
-    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, group: str, topic: str, instance_id: str | None, session_ms: int) -> None:
         from kafka import KafkaConsumer
 
         self._consumer = KafkaConsumer(
@@ -93,8 +101,9 @@ class KafkaPythonMember:
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            session_timeout_ms=10_000,
+            session_timeout_ms=session_ms,
             heartbeat_interval_ms=500,
+            group_instance_id=instance_id,
             reconnect_backoff_max_ms=500,
         )
 
@@ -118,13 +127,13 @@ class KafkaPythonMember:
 class AioMember:
     """Its loop runs in a thread of its own: heartbeats must go on while the test does something else."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str) -> None:
+    def __init__(self, bootstrap: str, group: str, topic: str, instance_id: str | None, session_ms: int) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._consumer = self._do(self._start(bootstrap, group, topic))
+        self._consumer = self._do(self._start(bootstrap, group, topic, instance_id, session_ms))
 
-    async def _start(self, bootstrap: str, group: str, topic: str) -> Any:
+    async def _start(self, bootstrap: str, group: str, topic: str, instance_id: str | None, session_ms: int) -> Any:
         from aiokafka import AIOKafkaConsumer
 
         consumer = AIOKafkaConsumer(
@@ -133,8 +142,9 @@ class AioMember:
             group_id=group,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
-            session_timeout_ms=10_000,
+            session_timeout_ms=session_ms,
             heartbeat_interval_ms=500,
+            group_instance_id=instance_id,
         )
         await consumer.start()
         return consumer

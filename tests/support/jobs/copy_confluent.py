@@ -7,7 +7,9 @@ what can't be recovered from ends the process, for its supervisor to start anoth
 from __future__ import annotations
 
 import json
+import random
 import sys
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
@@ -75,6 +77,7 @@ class Job:
                 self._producer.produce(self._target, b"copy of " + message.value(), partition=message.partition())
             metadata = self._consumer.consumer_group_metadata()
             self._again(lambda: self._producer.send_offsets_to_transaction(offsets, metadata))
+            time.sleep(random.choice((0.0, 0.0, 0.1)))  # a good moment to be killed, or to be frozen
             self._again(self._producer.commit_transaction)
         except KafkaException as failed:
             print("batch failed:", failed, flush=True)

@@ -21,7 +21,7 @@ class JobProcess:
         self._command = [sys.executable, str(FOLDER / script), *arguments]
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
-        self.starts = 0
+        self.is_frozen = False
 
     @property
     def is_running(self) -> bool:
@@ -33,8 +33,15 @@ class JobProcess:
         assert self._process.stdin is not None
         return self._process.stdin
 
+    @property
+    def stdout(self) -> IO[bytes]:
+        """Of one that was started with a pipe there."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout
+
     def start(self, **options: Any) -> Self:
-        self.starts += 1
+        self.is_frozen = False
         # An interrupt of the run is for pytest, which ends this one by closing its stdin.
         with open(self._output, "ab") as output:
             self._process = subprocess.Popen(
@@ -52,10 +59,12 @@ class JobProcess:
     def freeze(self) -> None:
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGSTOP)
+        self.is_frozen = True
 
     def thaw(self) -> None:
         assert self._process is not None
         os.kill(self._process.pid, signal.SIGCONT)
+        self.is_frozen = False
 
     def stop(self) -> None:
         """Politely: it finishes what it is doing, and leaves its group."""
