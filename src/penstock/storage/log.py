@@ -38,7 +38,8 @@ from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.log_reads import LogReads
 from penstock.storage.meters import StorageMeters
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
-from penstock.storage.producers import CompletedTxn, ProducerStates
+from penstock.storage.producer_state import CompletedTxn
+from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import Read
 from penstock.storage.recovery import Recovered
 from penstock.storage.segment import Segment, SegmentLimits

@@ -17,15 +17,20 @@ After a crash the state is the newest readable snapshot plus a replay of the log
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import msgspec
-
 from penstock.model import BrokerError, ErrorCode, TopicPartition, invariant
 from penstock.ports import Buffer
 from penstock.protocol.records.control import EndTxnMarker, read_end_txn_marker
 from penstock.protocol.records.header import NO_PRODUCER_EPOCH, NO_SEQUENCE, TRANSACTIONAL_BIT, BatchHeader
-from penstock.storage.producer_snapshot import SnapshotEntry, decode_snapshot, encode_entry, join_snapshot
+from penstock.storage.producer_snapshot import decode_snapshot, encode_entry, join_snapshot
+from penstock.storage.producer_state import (
+    NO_OFFSET,
+    CompletedTxn,
+    ProducerState,
+    StoredBatch,
+    Verification,
+    entry_of,
+    state_of,
+)
 
 BATCHES_KEPT = 5
 """As many requests as an idempotent producer may have in flight on a connection (KIP-98)."""
@@ -34,60 +39,8 @@ PRODUCERS_MAX = 20_000
 EXPIRATION_MS = 86_400_000
 IDLE_ORDER_MS = 1_000
 """How exactly the order of idleness is kept: to move a producer within it for every batch would cost too much."""
-NO_OFFSET = -1
 
-
-class StoredBatch(NamedTuple):
-    """One batch that a producer has stored; as the result of ``check``: the duplicate's original."""
-
-    base_sequence: int
-    last_sequence: int
-    base_offset: int
-    last_offset: int
-    timestamp: int  # its max timestamp; Kafka answers a duplicate with it as the append time
-
-
-class CompletedTxn(NamedTuple):
-    """A transaction that a marker has just ended: what the transaction index needs if it was aborted."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int  # the marker's own
-    is_aborted: bool
-    last_stable_offset: int
-
-
-class Verification:
-    """A transaction's first batch here waits for the coordinator's word, or has it. Ends with any batch or marker of
-    the producer: then there is an open transaction, or the word was about one that is over (KIP-890)."""
-
-    __slots__ = ("epoch", "lowest_sequence", "since_ms", "starts_at_zero")
-
-    def __init__(self, epoch: int, sequence: int, now_ms: int, *, starts_at_zero: bool) -> None:
-        self.epoch = epoch
-        self.lowest_sequence = sequence
-        self.since_ms = now_ms
-        self.starts_at_zero = starts_at_zero
-
-    def seen(self, epoch: int, sequence: int) -> None:
-        """A batch that failed must come again before a later one is taken, or it would be out of order for ever."""
-        if epoch > self.epoch or (epoch == self.epoch and sequence < self.lowest_sequence):
-            self.epoch, self.lowest_sequence = epoch, sequence
-
-
-class ProducerState(msgspec.Struct, gc=False):
-    producer_id: int
-    epoch: int
-    batches: list[StoredBatch]  # oldest first
-    seen_ms: int  # when it last appended, by this broker's clock (see IDLE_ORDER_MS)
-    timestamp: int = -1  # of the last batch or marker
-    coordinator_epoch: int = -1
-    txn_first_offset: int = NO_OFFSET
-    packed: bytes = b""  # its entry in a snapshot, kept until it changes; empty: to be made
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+_new = tuple.__new__  # skips the NamedTuple constructor's argument handling
 
 
 class ProducerStates:
@@ -381,7 +334,7 @@ class ProducerStates:
         packed: list[bytes] = []
         for state in self._producers.values():
             if not state.packed:
-                state.packed = encode_entry(_entry_of(state))
+                state.packed = encode_entry(entry_of(state))
             packed.append(state.packed)
         return join_snapshot(packed)
 
@@ -396,7 +349,7 @@ class ProducerStates:
         entries.sort(key=lambda entry: (entry.txn_first_offset > NO_OFFSET, entry.last_offset))
         kept = entries[-PRODUCERS_MAX:]
         for entry in kept:
-            self._producers[entry.producer_id] = _state_of(entry, now_ms)
+            self._producers[entry.producer_id] = state_of(entry, now_ms)
         self._ongoing.update(
             sorted((entry.txn_first_offset, entry.producer_id) for entry in kept if entry.txn_first_offset > NO_OFFSET)
         )
@@ -405,42 +358,3 @@ class ProducerStates:
 def _later(sequence: int, steps: int) -> int:
     """Sequences run from 2^31 - 1 to 0; one step after "none yet" (-1) is 0."""
     return (sequence + steps) & 0x7FFFFFFF
-
-
-_new = tuple.__new__
-
-
-def _entry_of(state: ProducerState) -> SnapshotEntry:
-    if state.batches:
-        _, last_sequence, base_offset, last_offset, _ = state.batches[-1]
-    else:
-        last_sequence, base_offset, last_offset = NO_SEQUENCE, NO_OFFSET, NO_OFFSET
-    return SnapshotEntry(
-        state.producer_id,
-        state.epoch,
-        last_sequence,
-        last_offset,
-        last_offset - base_offset,
-        state.timestamp,
-        state.coordinator_epoch,
-        state.txn_first_offset,
-    )
-
-
-def _state_of(entry: SnapshotEntry, now_ms: int) -> ProducerState:
-    batches: list[StoredBatch] = []
-    if entry.last_offset >= 0:
-        # Counting back from -1 (a batch without sequences: an offset commit) stays -1.
-        last_sequence, delta = entry.last_sequence, entry.offset_delta
-        base_sequence = NO_SEQUENCE if last_sequence == NO_SEQUENCE else (last_sequence - delta) & 0x7FFFFFFF
-        base_offset = entry.last_offset - delta
-        batches.append(StoredBatch(base_sequence, last_sequence, base_offset, entry.last_offset, entry.timestamp))
-    return ProducerState(
-        entry.producer_id,
-        entry.epoch,
-        batches,
-        now_ms,
-        entry.timestamp,
-        entry.coordinator_epoch,
-        max(entry.txn_first_offset, NO_OFFSET),
-    )

@@ -12,7 +12,8 @@ from penstock.protocol.records.control import EndTxnMarker, build_end_txn_marker
 from penstock.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader, read_header, stamp
 from penstock.storage import producers
 from penstock.storage.producer_snapshot import decode_snapshot
-from penstock.storage.producers import CompletedTxn, ProducerStates, StoredBatch
+from penstock.storage.producer_state import CompletedTxn, StoredBatch
+from penstock.storage.producers import ProducerStates
 
 TP = TopicPartition("orders", 0)
 TOP = 2**31 - 1

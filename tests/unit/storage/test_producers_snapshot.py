@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from penstock.model import TopicPartition
 from penstock.protocol.records.header import crc_of, read_header
 from penstock.storage.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
-from penstock.storage.producers import CompletedTxn, ProducerStates
+from penstock.storage.producer_state import CompletedTxn
+from penstock.storage.producers import ProducerStates
 
 KAFKAS_LOG = base64.b64decode(
     "AAAAAAAAAAAAAAA6AAAAAAIqUryyAAAAAAAAAAABoeEeJLsAAAGh4R4kuwAAAAAAAAAAAAAAAAAAAAAAARAAAAABBHYwAAAAAAAAAAABAAAAOgAAAAAC"

@@ -12,7 +12,7 @@ from penstock.broker.security.authorizer import Operation, ResourceType, is_allo
 from penstock.cluster.names import name_problem
 from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.schema.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from penstock.storage.producers import ProducerState
+from penstock.storage.producer_state import ProducerState
 
 API = Api(key=61, versions=range(1), name="DescribeProducers")
 

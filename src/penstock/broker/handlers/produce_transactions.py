@@ -19,7 +19,7 @@ from penstock.coordination.transactions.verifier import PRODUCE_ADDS_SINCE, TxnV
 from penstock.model import ErrorCode, TopicPartition
 from penstock.ports import Clock
 from penstock.protocol.records.header import HEADER_BYTES, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT, BatchHeader
-from penstock.storage.producers import Verification
+from penstock.storage.producer_state import Verification
 
 _ATTRIBUTES_LOW = 22
 
