@@ -121,40 +121,7 @@ class BrokerApp:
             defaults=settings.topics,
             validate_topic_configs=lambda configs: check_topic(configs, self.settings.effective),
         )
-        self._groups = GroupCoordinator(
-            image=self._image,
-            controller=controller,
-            replicas=self._replicas,
-            clock=ports.clock,
-            random=ports.random,
-            tasks=ports.tasks,
-            settings=lambda: self.settings.groups,
-        )
-        markers = LocalMarkers(
-            self._replicas, ports.clock, ports.tasks, offsets_topic=OFFSETS_TOPIC, offsets=self._groups.runtime
-        )
-        self._transactions = TransactionCoordinator(
-            image=self._image,
-            controller=controller,
-            replicas=self._replicas,
-            clock=ports.clock,
-            tasks=ports.tasks,
-            settings=lambda: self.settings.transactions,
-            markers=markers,
-        )
-        self._broker = Broker(
-            settings=settings,
-            clock=ports.clock,
-            random=ports.random,
-            image=self._image,
-            controller=controller,
-            replicas=self._replicas,
-            logs=self._logs,
-            authorizer=AllowAll(),
-            groups=self._groups,
-            transactions=self._transactions,
-            markers=markers,
-        )
+        self._broker = self._make_broker(controller)
         self._server = self._make_server()
         await self._serve_metrics()
         endpoints = [await self._listen(listener) for listener in settings.network.listeners]
@@ -193,6 +160,43 @@ class BrokerApp:
             await clock.sleep(STOP_STEP_S)
 
     # --- putting together
+
+    def _make_broker(self, controller: Controller) -> Broker:
+        ports = self._ports
+        self._groups = GroupCoordinator(
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            clock=ports.clock,
+            random=ports.random,
+            tasks=ports.tasks,
+            settings=lambda: self.settings.groups,
+        )
+        markers = LocalMarkers(
+            self._replicas, ports.clock, ports.tasks, offsets_topic=OFFSETS_TOPIC, offsets=self._groups.runtime
+        )
+        self._transactions = TransactionCoordinator(
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            clock=ports.clock,
+            tasks=ports.tasks,
+            settings=lambda: self.settings.transactions,
+            markers=markers,
+        )
+        return Broker(
+            settings=self.settings,
+            clock=ports.clock,
+            random=ports.random,
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            logs=self._logs,
+            authorizer=AllowAll(),
+            groups=self._groups,
+            transactions=self._transactions,
+            markers=markers,
+        )
 
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
