@@ -1,4 +1,4 @@
-"""TxnOffsetCommit in groups that live: who may commit (KIP-447), what is pending, and what time and markers do to it."""
+"""TxnOffsetCommit in groups that live: who may (KIP-447), what is pending, and what time and markers do to it."""
 
 from __future__ import annotations
 
