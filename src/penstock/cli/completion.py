@@ -1,8 +1,8 @@
 """``penstock completion SHELL``: a completion script, made from the very parser that reads the command line.
 
 The script knows commands, actions and options, the values of options with a fixed choice, and files where a file is
-meant; topics are not asked of a broker: a TAB must never wait for a network. Each script is one table from
-``command action`` to words, so that the three shells say the same.
+meant. Names of topics, groups and transactional ids it asks the broker for, with ``penstock completion --names``, which
+is quick or silent. Each script is one table from ``command action`` to words, so that the three shells say the same.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from typing import NamedTuple
 
 from penstock.cli.arguments import describe
+from penstock.cli.completion_names import KINDS, print_names
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -24,7 +25,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "penstock completion zsh > ~/.zfunc/_penstock      # with fpath+=~/.zfunc before compinit",
         "penstock completion fish > ~/.config/fish/completions/penstock.fish",
     )
-    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help="bash, zsh or fish")
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", nargs="?", help="bash, zsh or fish")
+    asked = parser.add_argument_group("what the scripts ask")
+    asked.add_argument("--names", choices=KINDS, metavar="KIND", help=f"names that a broker knows: {', '.join(KINDS)}")
+    asked.add_argument("--line", metavar="TEXT", default="", help="the command line so far, which may name the broker")
     parser.set_defaults(run=_run)
 
 
@@ -35,6 +39,8 @@ class Word(NamedTuple):
     help: str
     takes_value: bool = False
     choices: tuple[str, ...] = ()
+    names_of: str = ""
+    """Its value is such a name: topics, groups, transactions."""
 
 
 class Place(NamedTuple):
@@ -42,6 +48,8 @@ class Place(NamedTuple):
 
     path: tuple[str, ...]
     words: tuple[Word, ...]
+    names_of: str = ""
+    """Such names may follow, too."""
 
     @property
     def text(self) -> str:
@@ -58,7 +66,12 @@ class Place(NamedTuple):
 
 
 def _run(options: argparse.Namespace) -> int:
-    sys.stdout.write(script(options.shell))
+    if options.names is not None:
+        print_names(options.names, options.line)
+    elif options.shell is not None:
+        sys.stdout.write(script(options.shell))
+    else:
+        options.parser.error("the following arguments are required: SHELL")
     return 0
 
 
@@ -73,6 +86,7 @@ def places(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> list[
     """Every path of sub-commands, the outermost first."""
     words: list[Word] = []
     below: list[Place] = []
+    names = ""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -82,10 +96,13 @@ def places(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> list[
         elif action.option_strings:
             takes_value = action.nargs != 0
             choices = tuple(map(str, action.choices or ()))
-            words += [Word(text, _one_line(action.help), takes_value, choices) for text in action.option_strings]
+            rest = (_one_line(action.help), takes_value, choices, getattr(action, "names_of", ""))
+            words += [Word(text, *rest) for text in action.option_strings]
         elif action.choices:
             words += [Word(str(choice), "") for choice in action.choices]
-    return [Place(path, tuple(words)), *below]
+        else:
+            names = names or getattr(action, "names_of", "")
+    return [Place(path, tuple(words), names), *below]
 
 
 def _one_line(text: str | None) -> str:
@@ -96,8 +113,15 @@ def _one_line(text: str | None) -> str:
 
 _BASH = """\
 # bash completion for penstock; made by `penstock completion bash`
+_penstock_names() {{
+    local word="${{COMP_WORDS[COMP_CWORD]}}" name
+    compopt +o filenames 2>/dev/null  # a folder of that name is not meant
+    while IFS= read -r name; do
+        [[ $name == "$word"* ]] && COMPREPLY+=("$name")
+    done < <("${{COMP_WORDS[0]}}" completion --names "$1" --line "$COMP_LINE" 2>/dev/null </dev/null)
+}}
 _penstock() {{
-    local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" at="" words="" options="" i
+    local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" at="" words="" options="" names="" i
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "$at ${{COMP_WORDS[i]}}" in
             {paths}) at="$at ${{COMP_WORDS[i]}}" ;;
@@ -114,6 +138,8 @@ _penstock() {{
         COMPREPLY=($(compgen -W "$options" -- "$word"))
     elif [[ -n $words ]]; then
         COMPREPLY=($(compgen -W "$words" -- "$word"))
+    elif [[ -n $names ]]; then
+        _penstock_names "$names"
     else
         COMPREPLY=($(compgen -f -- "$word"))
     fi
@@ -126,11 +152,13 @@ def bash(found: list[Place]) -> str:
     values, words = [], []
     for place in found:
         options, plain = (" ".join(word.text for word in some) for some in (place.options, place.plain))
-        words.append(f'        "{place.text}") words="{plain}" options="{options}" ;;')
+        names = f' names="{place.names_of}"' if place.names_of else ""
+        words.append(f'        "{place.text}") words="{plain}" options="{options}"{names} ;;')
         for word in place.options:
             if word.takes_value:
                 reply = f'compgen -W "{" ".join(word.choices)}"' if word.choices else "compgen -f"
-                values.append(f'        "{place.text} {word.text}") COMPREPLY=($({reply} -- "$word")); return ;;')
+                reply = f"_penstock_names {word.names_of}" if word.names_of else f'COMPREPLY=($({reply} -- "$word"))'
+                values.append(f'        "{place.text} {word.text}") {reply}; return ;;')
     paths = "|".join(f'"{place.text}"' for place in found if place.path)
     return _BASH.format(paths=paths, values="\n".join(values), words="\n".join(words))
 
@@ -140,8 +168,13 @@ def bash(found: list[Place]) -> str:
 _ZSH = """\
 #compdef penstock
 # zsh completion for penstock; made by `penstock completion zsh`
+_penstock_names() {{
+    local -a found
+    found=(${{(f)"$("$words[1]" completion --names "$1" --line "$words" 2>/dev/null </dev/null)"}})
+    compadd -- $found
+}}
 _penstock() {{
-    local at="" before="$words[CURRENT-1]" i
+    local at="" before="$words[CURRENT-1]" names="" i
     local -a plain options
     for ((i = 2; i < CURRENT; i++)); do
         case "$at $words[i]" in
@@ -158,6 +191,8 @@ _penstock() {{
         _describe -o option options
     elif (( $#plain )); then
         _describe command plain
+    elif [[ -n $names ]]; then
+        _penstock_names $names
     else
         _files
     fi
@@ -176,10 +211,12 @@ def zsh(found: list[Place]) -> str:
         options, plain = (
             " ".join(_zsh_quoted(f"{word.text}:{word.help}") for word in some) for some in (place.options, place.plain)
         )
-        words.append(f"        ({_zsh_quoted(place.text)}) plain=({plain}); options=({options}) ;;")
+        names = f"; names={place.names_of}" if place.names_of else ""
+        words.append(f"        ({_zsh_quoted(place.text)}) plain=({plain}); options=({options}){names} ;;")
         for word in place.options:
             if word.takes_value:
                 reply = f"compadd -- {' '.join(word.choices)}" if word.choices else "_files"
+                reply = f"_penstock_names {word.names_of}" if word.names_of else reply
                 values.append(f"        ({_zsh_quoted(f'{place.text} {word.text}')}) {reply}; return ;;")
     paths = "|".join(_zsh_quoted(place.text) for place in found if place.path)
     return _ZSH.format(paths=paths, values="\n".join(values), words="\n".join(words))
@@ -203,6 +240,11 @@ function __penstock_at
     end
     test "$at" = "$argv"
 end
+function __penstock_names
+    set -l words (commandline -opc)
+    command -q $words[1]
+    and $words[1] completion --names $argv[1] --line "$words" 2>/dev/null </dev/null
+end
 {lines}
 """
 
@@ -214,9 +256,12 @@ def fish(found: list[Place]) -> str:
         at = f"complete -c penstock -n {_fish_quoted('__penstock_at ' + ' '.join(place.path))}"
         for word in place.plain:
             lines.append(f"{at} -f -a {_fish_quoted(word.text)} -d {_fish_quoted(word.help)}")
+        if place.names_of:
+            lines.append(f"{at} -f -a '(__penstock_names {place.names_of})'")
         for word in place.options:
             flag = f"-l {word.text[2:]}" if word.text.startswith("--") else f"-s {word.text[1:]}"
-            value = f" -x -a {_fish_quoted(' '.join(word.choices))}" if word.choices else " -r" * word.takes_value
+            offered = f"(__penstock_names {word.names_of})" if word.names_of else " ".join(word.choices)
+            value = f" -x -a {_fish_quoted(offered)}" if offered else " -r" * word.takes_value
             lines.append(f"{at} {flag}{value} -d {_fish_quoted(word.help)}")
     return _FISH.format(paths=paths, lines="\n".join(lines))
 

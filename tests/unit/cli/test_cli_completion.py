@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from penstock.cli.completion import SHELLS, script
 from penstock.cli.main import COMMANDS
-
-ASK = {
-    "bash": """
-source "$1"; COMP_WORDS=("${@:2}"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _penstock; printf '%s\\n' "${COMPREPLY[@]}"
-""",
-    # zsh completes in an interactive shell only: the few functions that the script calls print what they would offer.
-    "zsh": """
-compdef() { : }
-_describe() { local each; for each in ${(P)@[-1]}; do print -r -- ${each%%:*}; done }
-_files() { print -l -- *(N) }
-compadd() { shift; print -l -- "$@" }
-source "$1"; words=("${@:2}"); CURRENT=$#words; _penstock
-""",
-    "fish": """
-source $argv[1]; complete -C "$argv[2..-1]" | string split -f1 \\t
-""",
-}
-
-
-def offered(shell: str, folder: Path, *words: str) -> list[str]:
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not installed")
-    file = folder.parent / f"penstock.{shell}"
-    file.write_text(script(shell))
-    isolated = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    arguments = [program, *isolated, "-c", ASK[shell], *([] if shell == "fish" else [shell]), str(file), *words]
-    done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False, timeout=30)
-    assert done.stderr == "", done.stderr
-    last = words[-1]
-    return sorted(word for word in done.stdout.split("\n") if word and word.startswith(last))
+from support.shells import offered
 
 
 @pytest.fixture

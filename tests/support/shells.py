@@ -1,0 +1,57 @@
+"""What the shells offer at a TAB, with the completion script of this Penstock."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.arguments import BOOTSTRAP_VARIABLE
+from penstock.cli.completion import script
+from support.broker import penstock_environment
+
+NOBODY = "127.0.0.1:1"
+ASK = {
+    "bash": """
+source "$1"; COMP_WORDS=("${@:2}"); COMP_LINE="${*:2}"; COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+_penstock; printf '%s\\n' "${COMPREPLY[@]}"
+""",
+    # zsh completes in an interactive shell only: the few functions that the script calls print what they would offer.
+    "zsh": """
+compdef() { : }
+_describe() { local each; for each in ${(P)@[-1]}; do print -r -- ${each%%:*}; done }
+_files() { print -l -- *(N) }
+compadd() { shift; print -l -- "$@" }
+source "$1"; words=("${@:2}"); CURRENT=$#words; _penstock
+""",
+    "fish": """
+source $argv[1]; complete -C "$argv[2..-1]" | string split -f1 \\t
+""",
+}
+
+
+def offered(shell: str, folder: Path, *words: str, bootstrap: str = NOBODY) -> list[str]:
+    """What a TAB behind ``words`` offers in ``folder``; ``bootstrap`` is what the environment says."""
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    file = folder.parent / f"penstock.{shell}"
+    file.write_text(script(shell))
+    command = folder.parent / "programs" / "penstock"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m penstock "$@"\n')
+    command.chmod(0o755)
+    path = os.pathsep.join([str(command.parent), os.environ["PATH"]])
+    environment = {**penstock_environment(), "PATH": path, BOOTSTRAP_VARIABLE: bootstrap}
+    isolated = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
+    arguments = [program, *isolated, "-c", ASK[shell], *([] if shell == "fish" else [shell]), str(file), *words]
+    done = subprocess.run(
+        arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=30
+    )
+    assert done.stderr == "", done.stderr
+    last = words[-1]
+    return sorted(word for word in done.stdout.split("\n") if word and word.startswith(last))
