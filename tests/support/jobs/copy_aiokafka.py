@@ -18,7 +18,7 @@ async def run(
 ) -> None:
     group = f"{source}-copiers"
     producer = AIOKafkaProducer(
-        bootstrap_servers=bootstrap, transactional_id=f"{source}-{name}", transaction_timeout_ms=3_000
+        bootstrap_servers=bootstrap, transactional_id=f"{source}-{name}", transaction_timeout_ms=10_000
     )
     consumer = AIOKafkaConsumer(
         source,

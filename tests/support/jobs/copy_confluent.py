@@ -41,7 +41,7 @@ class Job:
             }
         )
         self._producer = Producer(
-            {**common, "transactional.id": f"{source}-{name}", "transaction.timeout.ms": 3_000, "linger.ms": 0}
+            {**common, "transactional.id": f"{source}-{name}", "transaction.timeout.ms": 10_000, "linger.ms": 0}
         )
 
     def run(self, lifeline: Lifeline) -> None:
