@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
-from penstock.broker.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import fetch, produce
 from penstock.broker.handlers.fetch_open import FetchOpener
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
@@ -31,6 +31,7 @@ from penstock.cluster.delta import Delta
 from penstock.cluster.features import OF_A_NEW_CLUSTER
 from penstock.cluster.follower import FOLLOWER_TASK, ImageFollower
 from penstock.cluster.image import MetadataImage
+from penstock.cluster.names import OFFSETS_TOPIC
 from penstock.cluster.rows import Endpoint
 from penstock.cluster.startup import join_cluster
 from penstock.config.broker import BrokerSettings, settings_with_dynamic, topic_config

@@ -6,6 +6,7 @@ A change is one transaction in the metadata store: after a crash all of a resour
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -118,10 +119,9 @@ _DESCRIBE: dict[int, Callable[[Broker, str, Collection[str] | None], list[Row]]]
 # --- changing ---------------------------------------------------------------------------------------------------------
 
 
-def refuse_twice(resources: Sequence[Resource]) -> frozenset[Resource]:
-    """Those that a request names more than once: which of the changes would count?"""
-    seen: set[Resource] = set()
-    return frozenset(each for each in resources if each in seen or seen.add(each))  # type: ignore[func-returns-value]
+def named_twice(resources: Iterable[Resource]) -> frozenset[Resource]:
+    """Those that a request names more than once. They are refused: which of the changes would count?"""
+    return frozenset(resource for resource, times in Counter(resources).items() if times > 1)
 
 
 def check_entries(names: Iterable[str], null_names: Sequence[str]) -> None:

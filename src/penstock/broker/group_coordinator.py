@@ -17,6 +17,7 @@ from penstock.broker.replicas import Replicas
 from penstock.cluster.controller import Controller
 from penstock.cluster.delta import Delta
 from penstock.cluster.image import MetadataImage
+from penstock.cluster.names import OFFSETS_TOPIC
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer import ImageTopics
 from penstock.coordination.groups.machine import GroupMachine
@@ -26,8 +27,6 @@ from penstock.coordination.home import Ended
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError
 from penstock.ports import Clock, Random, Tasks
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 A = TypeVar("A")
 

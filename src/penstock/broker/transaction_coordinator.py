@@ -12,6 +12,7 @@ from penstock.broker.coordinator_topic import CoordinatorTopic
 from penstock.broker.replicas import Replicas
 from penstock.cluster.controller import Controller
 from penstock.cluster.image import MetadataImage
+from penstock.cluster.names import TRANSACTIONS_TOPIC
 from penstock.config.transactions import TransactionSettings
 from penstock.coordination.transactions.machine import TransactionMachine
 from penstock.coordination.transactions.markers import MarkerSender
@@ -20,7 +21,6 @@ from penstock.coordination.transactions.verifier import LocalTxnVerifier
 from penstock.model import BrokerError, TopicPartition
 from penstock.ports import Clock, Tasks
 
-TRANSACTIONS_TOPIC = "__transaction_state"
 FEATURE = "transaction.version"
 
 

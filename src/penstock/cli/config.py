@@ -11,6 +11,10 @@ from penstock.cli.setting_options import add_settings
 if TYPE_CHECKING:
     from penstock.config.effective import Effective
 
+_HEAD = ("setting", "value", "from")
+_VALUE_WIDTH_MAX = 40
+"""A longer value pushes its origin to the right rather than making every line long."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
@@ -47,8 +51,3 @@ def run(effective: Effective, *, all: bool = False, json: bool = False) -> int:
         for name, value, origin in (_HEAD, *shown):
             print(f"{name:<{widths[0]}}  {value:<{min(widths[1], _VALUE_WIDTH_MAX)}}  {origin}")
     return 0
-
-
-_HEAD = ("setting", "value", "from")
-_VALUE_WIDTH_MAX = 40
-"""A longer value pushes its origin to the right rather than making every line long."""

@@ -12,7 +12,7 @@ import sys
 
 from penstock import __version__
 from penstock.broker.app import VITAL_TASKS, BrokerApp, Ports
-from penstock.cli.failures import in_words as _in_words
+from penstock.cli.failures import in_words
 from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
@@ -69,7 +69,7 @@ async def _serve(settings: BrokerSettings) -> int:
     try:
         await app.start()
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
-        print(f"penstock: {_in_words(error)}", file=sys.stderr)
+        print(f"penstock: {in_words(error)}", file=sys.stderr)
         return 1
     process.started()
     _say_ready(app, settings)

@@ -8,7 +8,8 @@
     topic-ids/{id}                 the topic's name; written first, removed first: fences a half-made topic
     topic-clashes/{name with _}    the topic that holds a name which differs only in '.' and '_'
     partitions/{id}/{p}            leader, epochs, replicas, in-sync replicas
-    configs/{kind}/{name}          overrides of a topic, a broker or (broker/default) all brokers
+    configs/{kind}/{name}          overrides of a topic, a broker or (broker/default) all brokers, of a group, of a
+                                   subscription to client metrics
     features/{name}                finalized level
     pid-block                      the first producer id that nobody was given yet
 
@@ -28,6 +29,7 @@ DEFAULT_BROKER = "default"
 BROKERS = "brokers/"
 TOPICS = "topics/"
 TOPIC_IDS = "topic-ids/"
+TOPIC_CLASHES = "topic-clashes/"
 PARTITIONS = "partitions/"
 CONFIGS = "configs/"
 FEATURES = "features/"
@@ -46,7 +48,7 @@ def topic_id(uuid: TopicId) -> str:
 
 
 def topic_clash(name: str) -> str:
-    return f"topic-clashes/{clash_name(name)}"
+    return TOPIC_CLASHES + clash_name(name)
 
 
 def partition(uuid: TopicId, index: int) -> str:

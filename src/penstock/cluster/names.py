@@ -10,7 +10,9 @@ NAME_CHARACTERS_MAX = 249
 """Leaves room for ``-<partition>`` and a suffix in a folder name of 255 bytes."""
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
 

@@ -13,7 +13,14 @@ from dataclasses import dataclass, field
 from penstock.ports import File
 from penstock.protocol.records.checksum import crc32c
 from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import HEADER, HEADER_BYTES, MAGIC, BatchHeader
+from penstock.protocol.records.header import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    BatchHeader,
+)
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
 from penstock.storage.producers import ProducerStates
@@ -21,9 +28,7 @@ from penstock.storage.time_index import NO_TIMESTAMP, TimeIndex
 from penstock.storage.txn_index import AbortedTxn
 
 CHUNK_BYTES = 4 * 1024 * 1024
-_LOG_OVERHEAD_BYTES = 12
-_BATCH_LENGTH_MIN = HEADER_BYTES - _LOG_OVERHEAD_BYTES
-_CRC_FROM = 21
+_BATCH_LENGTH_MIN = HEADER_BYTES - LOG_OVERHEAD_BYTES
 
 
 @dataclass(slots=True)
@@ -89,7 +94,7 @@ def scan(
                 break
             fields = unpack(chunk, at)
             length = fields[1]
-            batch_bytes = length + 12
+            batch_bytes = length + LOG_OVERHEAD_BYTES
             last_offset = fields[0] + fields[6]
             if fields[3] != MAGIC or length < _BATCH_LENGTH_MIN or fields[6] < 0:
                 fault = "no batch starts like this"
@@ -99,7 +104,8 @@ def scan(
             if fields[0] < next_offset or last_offset - base_offset > RELATIVE_OFFSET_MAX:
                 fault = f"offset {fields[0]} can't follow {next_offset - 1}"
                 break
-            if last_offset >= verify_from_offset and crc32c(chunk[at + _CRC_FROM : at + batch_bytes]) != fields[4]:
+            is_checked = last_offset >= verify_from_offset
+            if is_checked and crc32c(chunk[at + ATTRIBUTES_POSITION : at + batch_bytes]) != fields[4]:
                 fault = f"the batch at offset {fields[0]} fails its CRC"
                 break
             if fields[8] > max_timestamp and fields[12]:  # not of a header alone: compaction took its records

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from penstock.config.log import LogConfig
 from penstock.ports import Buffer, File
 from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import HEADER_BYTES, MAGIC
+from penstock.protocol.records.header import HEADER_BYTES, LOG_OVERHEAD_BYTES, MAGIC
 from penstock.storage.offset_index import ENTRY_BYTES as INDEX_ENTRY_BYTES
 from penstock.storage.offset_index import POSITION_MAX, RELATIVE_OFFSET_MAX, OffsetIndex
 from penstock.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
@@ -24,8 +24,7 @@ from penstock.storage.time_index import NO_TIMESTAMP, TimeIndex
 
 SPAN_BYTES = 27
 _SPAN = struct.Struct(">qi4xb6xi")
-_LOG_OVERHEAD_BYTES = 12
-_BATCH_LENGTH_MIN = HEADER_BYTES - _LOG_OVERHEAD_BYTES
+_BATCH_LENGTH_MIN = HEADER_BYTES - LOG_OVERHEAD_BYTES
 # A batch's offsets are not known before it is stamped: leave room for as many as a sane batch can hold.
 _RELATIVE_OFFSET_ROLL = RELATIVE_OFFSET_MAX - (1 << 24)
 
@@ -181,4 +180,4 @@ def read_span(data: Buffer, at: int) -> tuple[int, int, int]:
             f"no batch starts like this: base offset {base_offset}, length {batch_length}, magic {magic}, "
             f"last offset delta {last_offset_delta}"
         )
-    return base_offset, base_offset + last_offset_delta, _LOG_OVERHEAD_BYTES + batch_length
+    return base_offset, base_offset + last_offset_delta, LOG_OVERHEAD_BYTES + batch_length

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.serve import _address, _in_words
+from penstock.cli.failures import in_words
+from penstock.cli.serve import _address
 from support.broker import BrokerProcess, penstock_command, penstock_environment, run_penstock
 
 
@@ -22,11 +23,11 @@ def test_an_address_is_written_as_clients_read_it(host: str, said: str) -> None:
 
 
 def test_an_error_of_the_system_is_said_without_its_number_and_with_its_file() -> None:
-    assert _in_words(FileNotFoundError(errno.ENOENT, "No such file or directory", "/a/b")) == (
+    assert in_words(FileNotFoundError(errno.ENOENT, "No such file or directory", "/a/b")) == (
         "/a/b: No such file or directory"
     )
-    assert _in_words(OSError(errno.EADDRINUSE, "127.0.0.1:9092 is in use")) == "127.0.0.1:9092 is in use"
-    assert _in_words(ValueError("anything else")) == "anything else"
+    assert in_words(OSError(errno.EADDRINUSE, "127.0.0.1:9092 is in use")) == "127.0.0.1:9092 is in use"
+    assert in_words(ValueError("anything else")) == "anything else"
 
 
 def test_a_refused_start_is_one_line_without_error_numbers(tmp_path: Path) -> None:

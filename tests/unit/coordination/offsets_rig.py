@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.group import CommittedPartition
 from penstock.coordination.groups.offsets import OffsetStore
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord

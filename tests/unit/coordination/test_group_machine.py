@@ -7,10 +7,10 @@ from typing import TypeVar
 
 import pytest
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups import machine as machine_module
 from penstock.coordination.groups.consumer import FixedTopics, TopicFacts
 from penstock.coordination.groups.machine import GroupMachine
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord

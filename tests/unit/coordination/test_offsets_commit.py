@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordination.groups.settings import GroupSettings
+from penstock.config.groups import GroupSettings
 from penstock.coordination.home import Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision

@@ -3,7 +3,7 @@ client said."""
 
 from __future__ import annotations
 
-from penstock.coordination.groups.settings import GroupSettings
+from penstock.config.groups import GroupSettings
 from penstock.coordination.home import Producer
 from unit.coordination.offsets_rig import GROUP, TOPIC, Rig
 

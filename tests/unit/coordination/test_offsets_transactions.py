@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.offsets import tombstone
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.home import Producer
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError, ErrorCode

@@ -11,6 +11,7 @@ from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers import transactions
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.cluster.names import OFFSETS_TOPIC
 from penstock.coordination.home import Producer
 from penstock.coordination.partition import partition_for
 from penstock.model import BrokerError, ErrorCode, TopicPartition
@@ -19,7 +20,6 @@ from penstock.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest, 
 API = Api(key=25, versions=range(5), name="AddOffsetsToTxn")
 
 FENCED_SINCE = 2
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 async def handle(ctx: Context, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:

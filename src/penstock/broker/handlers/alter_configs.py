@@ -9,7 +9,7 @@ Versions    v2 flexible.
 from __future__ import annotations
 
 from penstock.broker.api import Api
-from penstock.broker.config_resources import Resource, alter, check_entries, refuse_twice
+from penstock.broker.config_resources import Resource, alter, check_entries, named_twice
 from penstock.broker.context import Context
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -20,7 +20,7 @@ Result = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    twice = refuse_twice([Resource(each.resource_type, each.resource_name) for each in request.resources])
+    twice = named_twice(Resource(each.resource_type, each.resource_name) for each in request.resources)
     results = []
     for wanted in request.resources:
         resource = Resource(wanted.resource_type, wanted.resource_name)

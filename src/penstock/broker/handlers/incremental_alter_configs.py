@@ -16,7 +16,7 @@ from penstock.broker.config_resources import (
     alter,
     alter_loggers,
     check_entries,
-    refuse_twice,
+    named_twice,
 )
 from penstock.broker.context import Context
 from penstock.config.dynamic import DELETE, Operation, apply_operations
@@ -32,7 +32,7 @@ Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    twice = refuse_twice([Resource(each.resource_type, each.resource_name) for each in request.resources])
+    twice = named_twice(Resource(each.resource_type, each.resource_name) for each in request.resources)
     results = []
     for wanted in request.resources:
         resource = Resource(wanted.resource_type, wanted.resource_name)

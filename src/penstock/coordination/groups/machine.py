@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic import ClassicGroup, ClassicGroups, Phase
 from penstock.coordination.groups.classic.member import JoinReply, SyncReply
 from penstock.coordination.groups.consumer import ConsumerGroups, TopicsView
@@ -19,7 +20,6 @@ from penstock.coordination.groups.consumer.classic_door import ClassicDoor
 from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.meters import GroupMeters
 from penstock.coordination.groups.offsets import OffsetStore
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision

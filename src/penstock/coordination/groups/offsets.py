@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.group import CommittedPartition, Group
 from penstock.coordination.groups.offset_memory import NO_TIME, CommittedOffset, Offsets, OffsetsOfTopic
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision

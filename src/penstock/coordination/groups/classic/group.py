@@ -16,9 +16,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 
-from penstock.coordination.groups.classic.deadline import Alarm, Deadline
 from penstock.coordination.groups.classic.member import JoinReply, Member, Protocols
 from penstock.coordination.groups.classic.protocols import CONSUMER, Support, elected, subscribed_topics
+from penstock.coordination.groups.deadline import Alarm, Deadline
 from penstock.coordination.groups.group import CommittedPartition
 from penstock.coordination.records import CoordinatorRecord
 from penstock.model import BrokerError, ErrorCode, invariant

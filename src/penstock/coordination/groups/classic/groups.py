@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic import leave as leaving
 from penstock.coordination.groups.classic.answers import for_version, join_refused, sync_refused
-from penstock.coordination.groups.classic.deadline import NOTHING, WriteSoon
 from penstock.coordination.groups.classic.describe import described, not_found
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.join import Join, Joins
@@ -24,9 +24,9 @@ from penstock.coordination.groups.classic.rebalance import Rebalances
 from penstock.coordination.groups.classic.refusals import join_refusal, sync_refusal
 from penstock.coordination.groups.classic.stored import new_group_record, restore, take_assignments
 from penstock.coordination.groups.classic.sync import sync
+from penstock.coordination.groups.deadline import NOTHING, WriteSoon
 from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.meters import RebalanceMeter
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
 from penstock.model import ErrorCode

@@ -14,11 +14,11 @@ import logging
 from typing import NamedTuple
 
 from penstock.coordination.groups.classic.answers import join_refused, joined
-from penstock.coordination.groups.classic.deadline import NOTHING
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.member import JoinReply, Member, Protocols, new_member_id
 from penstock.coordination.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances
 from penstock.coordination.groups.classic.stored import group_record
+from penstock.coordination.groups.deadline import NOTHING
 from penstock.coordination.runtime import Decision
 from penstock.model import ErrorCode
 from penstock.ports import Random

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import logging
 
-from penstock.coordination.groups.classic.deadline import NOTHING
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.rebalance import Rebalances
+from penstock.coordination.groups.deadline import NOTHING
 from penstock.coordination.runtime import Decision
 from penstock.model import ErrorCode
 from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
-from penstock.coordination.groups.classic.deadline import Deadline
+from penstock.coordination.groups.deadline import Deadline
 from penstock.ports import Random
 from penstock.protocol.schema.join_group import JoinGroupResponse
 from penstock.protocol.schema.sync_group import SyncGroupResponse

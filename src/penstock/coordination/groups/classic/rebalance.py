@@ -13,14 +13,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic.answers import assigned, joined, sync_refused
-from penstock.coordination.groups.classic.deadline import NOTHING, Alarm, Deadline, WriteSoon
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.member import Member
 from penstock.coordination.groups.classic.stored import group_record
+from penstock.coordination.groups.deadline import NOTHING, Alarm, Deadline, WriteSoon
 from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.meters import RebalanceMeter, Stopwatch
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.runtime import Decision
 from penstock.model import ErrorCode
 from penstock.ports import Clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.coordination.groups.settings import GroupSettings
+from penstock.config.groups import GroupSettings
 from penstock.model import ErrorCode
 from penstock.protocol.schema.join_group import JoinGroupRequest
 from penstock.protocol.schema.sync_group import SyncGroupRequest

@@ -10,11 +10,11 @@ from __future__ import annotations
 import logging
 
 from penstock.coordination.groups.classic.answers import assigned, sync_refused
-from penstock.coordination.groups.classic.deadline import NOTHING
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.member import SyncReply
 from penstock.coordination.groups.classic.rebalance import Rebalances
 from penstock.coordination.groups.classic.stored import group_record
+from penstock.coordination.groups.deadline import NOTHING
 from penstock.coordination.runtime import Decision
 from penstock.model import ErrorCode
 from penstock.protocol.schema.sync_group import SyncGroupRequest

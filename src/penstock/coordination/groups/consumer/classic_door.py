@@ -7,7 +7,6 @@ more. The steps are in ``classic_members.py``.
 from __future__ import annotations
 
 from penstock.coordination.groups.classic.answers import for_version, join_refused, sync_refused
-from penstock.coordination.groups.classic.deadline import NOTHING
 from penstock.coordination.groups.classic.leave import leaving_members, left
 from penstock.coordination.groups.classic.member import JoinReply, SyncReply
 from penstock.coordination.groups.classic.refusals import join_refusal, sync_refusal
@@ -17,6 +16,7 @@ from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
 from penstock.coordination.groups.consumer.member import Member
 from penstock.coordination.groups.consumer.sessions import Timeout
 from penstock.coordination.groups.consumer.shared import Shared
+from penstock.coordination.groups.deadline import NOTHING
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic.group import ClassicGroup
 from penstock.coordination.groups.classic.member import Member as ClassicMember
 from penstock.coordination.groups.classic.protocols import CONSUMER, Support, elected
@@ -19,7 +20,6 @@ from penstock.coordination.groups.consumer import embedded, records
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
 from penstock.coordination.groups.consumer.member import ClassicMetadata, Member, with_epochs
 from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.records import CoordinatorRecord
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.errors import MalformedMessage

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from penstock.coordination.groups.classic.deadline import NOTHING, WriteSoon
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic.group import ClassicGroup
 from penstock.coordination.groups.consumer import conversion, fencing, heartbeat
 from penstock.coordination.groups.consumer.checks import (
@@ -32,9 +32,9 @@ from penstock.coordination.groups.consumer.subscription import (
 )
 from penstock.coordination.groups.consumer.target import preferred_assignor
 from penstock.coordination.groups.consumer.topics import TopicsView
+from penstock.coordination.groups.deadline import NOTHING, WriteSoon
 from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.meters import RebalanceMeter, Stopwatch
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError, ErrorCode, invariant

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer import records
 from penstock.coordination.groups.consumer.assignment import OwnedPartitions, same_partitions
 from penstock.coordination.groups.consumer.checks import (
@@ -28,7 +29,6 @@ from penstock.coordination.groups.consumer.reconciliation import Goal, reconcile
 from penstock.coordination.groups.consumer.subscription import bump_epoch, check_regex, drop_unused_regexes
 from penstock.coordination.groups.consumer.target import topic_ids, update_target
 from penstock.coordination.groups.consumer.topics import TopicsView
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

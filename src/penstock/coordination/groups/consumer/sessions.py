@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
-from penstock.coordination.groups.classic.deadline import NOTHING, Deadline, WriteSoon
+from penstock.coordination.groups.deadline import NOTHING, Deadline, WriteSoon
 from penstock.coordination.runtime import Decision
 from penstock.ports import Clock
 

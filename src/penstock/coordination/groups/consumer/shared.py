@@ -7,15 +7,15 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from penstock.coordination.groups.classic.deadline import NOTHING, WriteSoon
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer import conversion, fencing
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
 from penstock.coordination.groups.consumer.heartbeat import Moment
 from penstock.coordination.groups.consumer.member import Member
 from penstock.coordination.groups.consumer.sessions import Sessions, Timeout
 from penstock.coordination.groups.consumer.topics import TopicsView
+from penstock.coordination.groups.deadline import NOTHING, WriteSoon
 from penstock.coordination.groups.group import Group
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError, ErrorCode
 from penstock.ports import Clock, Random

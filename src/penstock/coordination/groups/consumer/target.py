@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer import records
 from penstock.coordination.groups.consumer.assignment import NO_TARGET
 from penstock.coordination.groups.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
 from penstock.coordination.groups.consumer.topics import TopicsView
-from penstock.coordination.groups.settings import GroupSettings
 from penstock.model import TopicId
 
 
