@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.offsets import tombstone
+from penstock.coordination.groups.offset_records import tombstone
 from penstock.coordination.home import Producer
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError, ErrorCode

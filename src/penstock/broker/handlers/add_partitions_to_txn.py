@@ -60,9 +60,9 @@ async def _results(ctx: Context, asked: _Asked) -> list[_TopicResult]:
     problems = _problems(ctx, partitions)
     if problems:
         return _answer(asked, dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | problems)
-    return _answer(
-        asked, await (_verified(ctx, asked, partitions) if asked.verify_only else _added(ctx, asked, partitions))
-    )
+    if asked.verify_only:
+        return _answer(asked, _verified(ctx, asked, partitions))
+    return _answer(asked, await _added(ctx, asked, partitions))
 
 
 def _problems(ctx: Context, partitions: Iterable[TopicPartition]) -> _Codes:
@@ -94,7 +94,7 @@ async def _added(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartitio
     return dict.fromkeys(partitions, ErrorCode.NONE)
 
 
-async def _verified(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartition]) -> _Codes:
+def _verified(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartition]) -> _Codes:
     producer = Producer(asked.producer_id, asked.producer_epoch)
     try:
         return transactions.read(

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.group import CommittedPartition, Group
 from penstock.coordination.groups.offset_memory import NO_TIME, CommittedOffset, Offsets, OffsetsOfTopic
+from penstock.coordination.groups.offset_records import NewOffsets, tombstone
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
@@ -98,7 +99,7 @@ class OffsetStore:
             )
         now_ms = self._clock.now_ms()
         retention_ms = request.retention_time_ms
-        new = _NewOffsets(
+        new = NewOffsets(
             request.group_id,
             now_ms=now_ms,
             expires_ms=NO_TIME if retention_ms == NO_RETENTION else now_ms + retention_ms,
@@ -118,7 +119,7 @@ class OffsetStore:
             self._check_transactional(group, request, version)
         elif request.generation_id >= 0:
             raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
-        new = _NewOffsets(
+        new = NewOffsets(
             request.group_id,
             now_ms=self._clock.now_ms(),
             expires_ms=NO_TIME,
@@ -349,44 +350,6 @@ class OffsetStore:
         del producers[producer_id]
         if not producers:
             del self._open[group_id]
-
-
-class _NewOffsets:
-    """The records of one request."""
-
-    def __init__(self, group_id: str, *, now_ms: int, expires_ms: int, metadata_max: int) -> None:
-        self.records: list[CoordinatorRecord] = []
-        self._group_id = group_id
-        self._now_ms = now_ms
-        self._expires_ms = expires_ms
-        self._metadata_max = metadata_max
-
-    def add(self, topic: str, topic_id: bytes, wanted: _Wanted) -> ErrorCode:
-        metadata = wanted.committed_metadata or ""
-        if len(metadata) > self._metadata_max:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        value = OffsetCommitValue(
-            wanted.committed_offset,
-            wanted.committed_leader_epoch,
-            metadata,
-            self._now_ms,
-            self._expires_ms,
-            topic_id,
-        )
-        self.records.append(CoordinatorRecord(OffsetCommitKey(self._group_id, topic, wanted.partition_index), value))
-        return ErrorCode.NONE
-
-
-_Wanted = OffsetCommitRequest.OffsetCommitRequestPartition | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
-
-
-def tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), None)
-
-
-def value_version(value: OffsetCommitValue) -> int:
-    """An expiry of its own has a place in v1 only; topic ids have since v4."""
-    return 4 if value.expire_timestamp == NO_TIME else 1
 
 
 def _named(topics: Iterable[OffsetCommitRequest.OffsetCommitRequestTopic]) -> list[CommittedPartition]:

@@ -3,7 +3,7 @@ and on) are not served: what a Kafka wrote of them stays in the log as it is."""
 
 from __future__ import annotations
 
-from penstock.coordination.groups.offsets import value_version
+from penstock.coordination.groups.offset_records import value_version
 from penstock.coordination.records import RecordCodec, RecordType
 from penstock.protocol.schema import classic_group_records as classic
 from penstock.protocol.schema import consumer_group_records as consumer
