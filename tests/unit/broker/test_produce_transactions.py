@@ -91,6 +91,24 @@ def test_a_transaction_whose_last_one_is_still_ending_waits_a_moment() -> None:
     run(test)
 
 
+def test_the_marker_of_the_last_transaction_does_not_end_the_next_one() -> None:
+    """In the second version of the protocol a client goes on while the markers are still on their way; they have the
+    epoch of what it writes next."""
+
+    async def test(world: World) -> None:
+        assert (await world.send(data(epoch=0)))[0].error_code == 0
+        world.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS]
+        world.coordinator.was_asked.clear()
+        sent = asyncio.ensure_future(world.send(data(epoch=1)))
+        await world.coordinator.was_asked.wait()
+        assert await world.end(epoch=1, is_commit=True) == 0
+        await world.rig.clock.run_until(sent)
+        assert (sent.result()[0].error_code, sent.result()[0].base_offset) == (0, 2)
+        assert world.replica().partition.last_stable_offset == 2
+
+    run(test)
+
+
 def test_the_wait_for_the_last_transaction_is_a_short_one() -> None:
     async def test(world: World) -> None:
         world.coordinator.answers = [ErrorCode.CONCURRENT_TRANSACTIONS] * 100

@@ -3,7 +3,10 @@
 Before the first batch of a transaction in a partition, its coordinator is asked: a client of Produce v11 or older has
 added the partition itself, which is *verified*; for a newer one it is *added* now. The request is held back meanwhile.
 Later batches find their transaction open and ask nobody. What was confirmed counts for this transaction only: if it
-ended before the batch was appended, the batch is refused (INVALID_TXN_STATE), and a retry asks again.
+ended before the batch was appended, the batch is refused (INVALID_TXN_STATE), and a retry asks again. A client of the
+second version goes on as soon as the end of its last transaction is decided: the marker of *that* one comes to the
+partition while the coordinator is being asked, and must not be taken for the end of the new one. So every question
+begins anew.
 """
 
 from __future__ import annotations
@@ -40,8 +43,11 @@ Word = Verification | Refusal
 
 class Ask(NamedTuple):
     replica: Replica
-    producer: Producer
-    verification: Verification
+    header: BatchHeader
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.header.producer_id, self.header.producer_epoch)
 
 
 def is_transactional(records: memoryview) -> bool:
@@ -81,37 +87,43 @@ class ProduceTransactions:
                 replica, _, header = one
                 producers = replica.partition.log.producers
                 if not producers.is_open(header.producer_id, header.producer_epoch):
-                    verification = producers.begin_verification(
-                        header, self._clock.now_ms(), starts_at_zero=version >= PRODUCE_ADDS_SINCE
-                    )
-                    found[replica] = Ask(replica, Producer(header.producer_id, header.producer_epoch), verification)
+                    found[replica] = Ask(replica, header)
         return list(found.values())
 
     async def ask(self, transactional_id: str, version: int, asks: Sequence[Ask]) -> dict[Replica, Word]:
         """All are of one producer."""
-        by_tp = {ask.replica.partition.tp: ask for ask in asks}
-        codes = await self._codes(transactional_id, asks[0].producer, version, by_tp.keys())
+        producer, by_tp = asks[0].producer, {ask.replica.partition.tp: ask for ask in asks}
+        settings = self._settings()
+        deadline_s = self._clock.monotonic() + settings.add_retries_for_ms / 1_000
+        while True:  # the markers of its last transaction may still be on their way: that is soon over
+            begun = {tp: self._begin(ask, version) for tp, ask in by_tp.items()}
+            codes = await self._codes(transactional_id, producer, version, by_tp.keys())
+            is_busy = version >= PRODUCE_ADDS_SINCE and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+            if not is_busy or self._clock.monotonic() >= deadline_s:
+                break
+            await self._clock.sleep(settings.add_retry_ms / 1_000)
         return {
-            ask.replica: _word(ask, codes.get(tp, ErrorCode.NETWORK_EXCEPTION), version) for tp, ask in by_tp.items()
+            ask.replica: _word(begun[tp], codes.get(tp, ErrorCode.NETWORK_EXCEPTION), version)
+            for tp, ask in by_tp.items()
         }
+
+    def _begin(self, ask: Ask, version: int) -> Verification:
+        producers = ask.replica.partition.log.producers
+        return producers.begin_verification(
+            ask.header, self._clock.now_ms(), starts_at_zero=version >= PRODUCE_ADDS_SINCE
+        )
 
     async def _codes(
         self, transactional_id: str, producer: Producer, version: int, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         if version < PRODUCE_ADDS_SINCE:
             return await self._verifier.verify(transactional_id, producer, partitions)
-        settings = self._settings()
-        deadline_s = self._clock.monotonic() + settings.add_retries_for_ms / 1_000
-        while True:  # the markers of its last transaction may still be on their way: that is soon over
-            codes = await self._verifier.add(transactional_id, producer, partitions)
-            if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values() or self._clock.monotonic() >= deadline_s:
-                return codes
-            await self._clock.sleep(settings.add_retry_ms / 1_000)
+        return await self._verifier.add(transactional_id, producer, partitions)
 
 
-def _word(ask: Ask, code: ErrorCode, version: int) -> Word:
+def _word(begun: Verification, code: ErrorCode, version: int) -> Word:
     if code is ErrorCode.NONE:
-        return ask.verification
+        return begun
     answered = produce_error(code, version)
     message = None
     if answered is ErrorCode.INVALID_TXN_STATE:
