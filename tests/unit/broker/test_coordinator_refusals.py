@@ -1,12 +1,13 @@
 """What the APIs of groups and transactions answer who may not ask, where nobody leads, where the leader still reads.
 
-Each code is what Kafka 4.3 answers for the same reason; ``docs/errors-transactions-and-groups.md`` has them all in one place.
+Each code is what Kafka 4.3 answers for the same reason: ``docs/errors-transactions-and-groups.md`` has them all.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import msgspec
@@ -311,6 +312,15 @@ def test_an_id_whose_transaction_is_ending_is_busy(case: Case) -> None:
 class Silent:
     def send(self, *_: object) -> None:
         pass
+
+
+def test_producers_of_a_partition_are_described_by_its_leader_alone() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        followed: Any = SimpleNamespace(partition=lambda _: SimpleNamespace(is_leader=False))
+        broker.broker.replicas = followed
+        assert await broker.codes(PRODUCERS) == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+    with_coordinators(scenario)
 
 
 def test_of_a_producer_that_is_not_known_nothing_is_verified() -> None:
