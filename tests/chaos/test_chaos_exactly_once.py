@@ -106,6 +106,7 @@ def committed_values(bootstrap: str, partition: int) -> list[bytes]:
             "group.id": "auditor",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
             "enable.auto.commit": False,
         }
     )
@@ -150,7 +151,7 @@ def test_killed_jobs_and_a_killed_broker_leave_one_copy_of_everything_in_order(
     with running(jobs):
         chaos = Chaos(short_s=6.0)
         while chaos.is_on:
-            source.add(chaos.random.randrange(20, 120))
+            source.add(chaos.random.randrange(60, 200))
             chaos.pause(0.1, 1.2)
             print(strike(chaos, broker, jobs))
 

@@ -19,8 +19,6 @@ from support.clients.confluent import ConfluentClient
 from support.internal_client import run_with_client
 from support.waiting import eventually
 
-ADD_PARTITIONS_TO_TXN = 24
-
 
 async def read(
     client: Client, starts: dict[TopicPartition, int], isolation: Isolation = "read_committed"
@@ -104,12 +102,6 @@ def test_offsets_are_listed_by_place_and_time_and_follow_deletions(bootstrap: st
 
 def test_aborted_transactions_are_left_out_under_read_committed(bootstrap: str, topic_name: str) -> None:
     create(bootstrap, topic_name)
-
-    async def can_do_transactions(client: Client) -> bool:
-        return (await client.connection()).versions.of(ADD_PARTITIONS_TO_TXN) is not None
-
-    if not run_with_client(bootstrap, can_do_transactions):
-        pytest.skip("the broker under test has no transactions")
     producer = ConfluentProducer({"bootstrap.servers": bootstrap, "transactional.id": topic_name})
     producer.init_transactions()
     for number, is_kept in enumerate((True, False, True, False)):

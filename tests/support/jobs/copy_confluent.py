@@ -77,7 +77,7 @@ class Job:
                 self._producer.produce(self._target, b"copy of " + message.value(), partition=message.partition())
             metadata = self._consumer.consumer_group_metadata()
             self._again(lambda: self._producer.send_offsets_to_transaction(offsets, metadata))
-            time.sleep(random.choice((0.0, 0.0, 0.1)))  # a good moment to be killed, or to be frozen
+            time.sleep(random.choice((0.0, 0.0, 0.25)))  # a good moment to be killed, or to be frozen
             self._again(self._producer.commit_transaction)
         except KafkaException as failed:
             print("batch failed:", failed, flush=True)
