@@ -1,6 +1,7 @@
 """The error codes that a response carries, wherever they are in it: what the metrics count.
 
-Works on every message of the schema: which fields lead to an ``error_code`` is found out once per message class.
+Works on every message of the schema: which fields lead to an ``error_code`` is found out once per message class. One
+message, AddPartitionsToTxn, calls it ``partition_error_code`` in places.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import msgspec
 from penstock.protocol.facts import struct_fields
 from penstock.protocol.types import Message
 
-_Plan = tuple[bool, tuple[tuple[str, bool, Any], ...]]
-"""Whether the struct has a code itself; the fields under which there are more: name, is a list, their plan."""
+_NAMES = ("error_code", "partition_error_code")
+_Plan = tuple[str, tuple[tuple[str, bool, Any], ...]]
+"""The field with the struct's own code, if it has one; those with more under them: name, is a list, their plan."""
 
 
 def error_codes(response: Message) -> Iterator[int]:
@@ -24,9 +26,9 @@ def error_codes(response: Message) -> Iterator[int]:
 
 
 def _codes(struct: Any, plan: _Plan) -> Iterator[int]:
-    has_code, fields = plan
-    if has_code and struct.error_code:
-        yield struct.error_code
+    own, fields = plan
+    if own and (code := getattr(struct, own)):
+        yield code
     for name, is_list, inner_plan in fields:
         inner = getattr(struct, name)
         if inner is None:
@@ -34,9 +36,10 @@ def _codes(struct: Any, plan: _Plan) -> Iterator[int]:
         if not is_list:
             yield from _codes(inner, inner_plan)
         elif not inner_plan[1]:  # the leaves: thousands of partitions, perhaps
+            name_of_code = inner_plan[0]
             for each in inner:
-                if each.error_code:
-                    yield each.error_code
+                if code := getattr(each, name_of_code):
+                    yield code
         else:
             for each in inner:
                 yield from _codes(each, inner_plan)
@@ -44,12 +47,12 @@ def _codes(struct: Any, plan: _Plan) -> Iterator[int]:
 
 @cache
 def _plan(struct: type[msgspec.Struct], message: type[Message]) -> _Plan:
-    has_code, fields = False, []
+    own, fields = "", []
     for field in struct_fields(struct, message):
-        if field.name == "error_code":
-            has_code = True
+        if field.name in _NAMES:
+            own = field.name
         elif field.struct is not None:
             inner = _plan(field.struct, message)
             if inner[0] or inner[1]:
                 fields.append((field.name, field.is_list, inner))
-    return has_code, tuple(fields)
+    return own, tuple(fields)

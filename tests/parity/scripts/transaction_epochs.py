@@ -6,6 +6,8 @@ And what the clients of version 1 get beside them: Produce and TxnOffsetCommit v
 from __future__ import annotations
 
 from parity.asking import LATEST, fetch, list_offsets, produce
+from parity.asking_consumers import M, beat
+from parity.asking_consumers import group as consumer_group
 from parity.asking_groups import enter, group, offsets, sync
 from parity.asking_transactions import (
     FEW_PARTITIONS,
@@ -170,6 +172,28 @@ SCRIPTS = [
             commit("another name", member_id="${m}", group_instance_id="j", generation_id=1),
             end("ended", committed=False),
             described("over", "CompleteAbort"),
+        ],
+    ),
+    Script(
+        "offsets of members of a consumer group",
+        [
+            topic(),
+            *consumer_group("t"),
+            beat("m comes", versions=[1]),
+            *producer(),
+            commit("a member", member_id=M, generation_id=1, versions=range(3, 6)),
+            commit("a stranger", member_id="stranger", generation_id=1, versions=range(3, 6)),
+            commit("an epoch before", member_id=M, generation_id=0, versions=range(3, 6)),
+            commit("an epoch to come", member_id=M, generation_id=7, versions=range(3, 6)),
+            commit("an epoch without a member", generation_id=1, versions=range(3, 6)),
+            commit("a member without an epoch", member_id=M, versions=range(3, 6)),
+            commit("nobody in particular", versions=range(6)),
+            end("ended"),
+            described("over", "CompleteCommit"),
+            offsets("there", require_stable=True),
+            beat("m goes", epoch=-1, versions=[1]),
+            commit("a member that is gone", 1, member_id=M, generation_id=1),
+            end("ended again", 1, committed=False),
         ],
     ),
     Script(

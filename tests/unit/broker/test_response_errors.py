@@ -8,6 +8,7 @@ import pytest
 
 from penstock.broker.response_errors import error_codes
 from penstock.protocol.apis import APIS
+from penstock.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnResponse
 from penstock.protocol.schema.api_versions import ApiVersionsResponse
 from penstock.protocol.schema.create_topics import CreateTopicsResponse
 from penstock.protocol.schema.metadata import MetadataResponse
@@ -23,6 +24,12 @@ def test_codes_are_found_at_every_depth_in_order() -> None:
         ],
     )
     assert list(error_codes(response)) == [41, 5, 6, 3]
+
+
+def test_a_partitions_code_may_have_a_longer_name() -> None:
+    row, topic = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult, AddPartitionsToTxnResponse
+    topics = [topic.AddPartitionsToTxnTopicResult("t", [row(0, 90), row(1, 0)])]
+    assert list(error_codes(AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics))) == [90]
 
 
 def test_a_response_without_errors_has_none() -> None:
