@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from penstock.protocol.schema.describe_groups import DescribeGroupsRequest
 from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.schema.heartbeat import HeartbeatRequest
 from penstock.protocol.schema.join_group import JoinGroupRequest
@@ -239,7 +240,8 @@ def test_killed_after_the_leader_has_synced_and_before_anybody_heard_of_it_the_a
     eater.eating = True
     one.send_sync()
     with Wire(broker.bootstrap_servers) as wire:
-        eventually(lambda: two.beat(wire) == OK)  # no rebalance any more: the assignment is stored
+        describe = DescribeGroupsRequest(groups=[GROUP])
+        eventually(lambda: wire.call(describe, 5).groups[0].group_state == "Stable")  # the assignment is stored
     with killed_and_started(broker) as wire:
         assert (one.beat(wire), two.beat(wire), committed(wire)) == (OK, OK, 7)
     eater.close()
