@@ -1,10 +1,12 @@
 /* rdkload: bulk load from a librdkafka client.
  *
- *   rdkload produce --bootstrap H:P --topic T [--partitions N] [--record-bytes N] [--seconds S | --bytes N] [--set name=value ...]
+ *   rdkload produce --bootstrap H:P --topic T [--partitions N] [--record-bytes N] [--seconds S | --bytes N]
+ *                   [--transaction-seconds S] [--set name=value ...]
  *   rdkload consume --bootstrap H:P --topic T [--partitions N] [--passes N] [--set name=value ...]
  *
  * produce hands records over in slices, partition after partition, without copying them, and asks for reports of failures
- * only: whatever the client saves is load for the broker. The clock stops when every record is answered.
+ * only: whatever the client saves is load for the broker. The clock stops when every record is answered. With
+ * --transaction-seconds (and a transactional.id) it commits and begins anew that often, and the clock stops with the last commit.
  * consume reads all partitions from the beginning to their end, --passes times, each pass from its first fetch on.
  * Prints one JSON object: records and bytes (values only) that were timed, seconds, mb_per_s (10^6), total_bytes with those
  * that were not timed, errors.
@@ -17,12 +19,12 @@
 #include <time.h>
 #include "rdk.h"
 
-enum { SLICE_RECORDS_MAX = 1000, SLICE_BYTES = 256 << 10, FLUSH_TIMEOUT_MS = 60000, PASS_IDLE_MAX_S = 30, PARTITIONS_MAX = 1024 };
+enum { COMMIT_TIMEOUT_MS = 60000, SLICE_RECORDS_MAX = 1000, SLICE_BYTES = 256 << 10, FLUSH_TIMEOUT_MS = 60000, PASS_IDLE_MAX_S = 30, PARTITIONS_MAX = 1024 };
 
 static const char *topic = "bench";
 static int partitions = 4, passes = 1;
 static size_t record_bytes = 1000;
-static double seconds_max = 5;
+static double seconds_max = 5, transaction_seconds;
 static int64_t bytes_max;
 static long errors;
 static int first_error;
@@ -64,6 +66,10 @@ static void on_delivery(rd_kafka_t *rk, const rd_kafka_message_t *message, void 
   first_error = message->err;
 }
 
+static void check(const char *what, rd_kafka_error_t *error) {
+  if (error) die(what, rd_kafka_error_string(error));
+}
+
 static void produce(rd_kafka_t *rk) {
   static rd_kafka_message_t slice[SLICE_RECORDS_MAX];
   char *value = malloc(record_bytes);
@@ -72,7 +78,11 @@ static void produce(rd_kafka_t *rk) {
   if (slice_records < 1) slice_records = 1;
   if (slice_records > SLICE_RECORDS_MAX) slice_records = SLICE_RECORDS_MAX;
   rd_kafka_topic_t *rkt = rd_kafka_topic_new(rk, topic, NULL);
-  double started = now_s();
+  if (transaction_seconds > 0) {
+    check("init_transactions", rd_kafka_init_transactions(rk, COMMIT_TIMEOUT_MS));
+    check("begin_transaction", rd_kafka_begin_transaction(rk));
+  }
+  double started = now_s(), transaction_started = started;
   int64_t records = 0;
   for (int p = 0; !interrupted && (bytes_max ? records * (int64_t)record_bytes < bytes_max : now_s() - started < seconds_max);
        p = (p + 1) % partitions) {
@@ -93,8 +103,14 @@ static void produce(rd_kafka_t *rk) {
       rd_kafka_poll(rk, 1);
     }
     rd_kafka_poll(rk, 0);
+    if (transaction_seconds > 0 && now_s() - transaction_started >= transaction_seconds) {
+      check("commit_transaction", rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS));
+      check("begin_transaction", rd_kafka_begin_transaction(rk));
+      transaction_started = now_s();
+    }
   }
-  if (!interrupted) rd_kafka_flush(rk, FLUSH_TIMEOUT_MS);
+  if (!interrupted && transaction_seconds > 0) check("commit_transaction", rd_kafka_commit_transaction(rk, COMMIT_TIMEOUT_MS));
+  else if (!interrupted) rd_kafka_flush(rk, FLUSH_TIMEOUT_MS);
   double seconds = now_s() - started;
   long unanswered = interrupted ? 0 : rd_kafka_outq_len(rk);
   errors += unanswered;
@@ -163,6 +179,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(name, "--partitions")) partitions = atoi(value);
     else if (!strcmp(name, "--record-bytes")) record_bytes = (size_t)atol(value);
     else if (!strcmp(name, "--seconds")) seconds_max = atof(value);
+    else if (!strcmp(name, "--transaction-seconds")) transaction_seconds = atof(value);
     else if (!strcmp(name, "--bytes")) bytes_max = atoll(value);
     else if (!strcmp(name, "--passes")) passes = atoi(value);
     else if (!strcmp(name, "--set")) set_pair(conf, value);

@@ -81,11 +81,12 @@ class Tools:
         partitions: int = 4,
         record_bytes: int = 1000,
         total_bytes: int = 0,
+        transaction_s: float = 0,
         client: dict[str, str],
     ) -> list[str]:
         command = [str(self.path("rdkload")), "produce", "--bootstrap", bootstrap, "--topic", topic]
         command += ["--seconds", str(seconds), "--partitions", str(partitions), "--record-bytes", str(record_bytes)]
-        command += ["--bytes", str(total_bytes)]
+        command += ["--bytes", str(total_bytes), "--transaction-seconds", str(transaction_s)]
         for name, value in (PRODUCER | client).items():
             command += ["--set", f"{name}={value}"]
         return command

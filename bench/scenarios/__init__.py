@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from ..measure import Scenario
-from . import compaction, durable, groups, growth, metrics, requests, startup, throughput
+from . import compaction, durable, exactly_once, group_life, groups, growth, metrics, requests, startup, throughput
 
 ALL: tuple[Scenario, ...] = (
     *throughput.SCENARIOS,
     *requests.SCENARIOS,
     *metrics.SCENARIOS,
     *durable.SCENARIOS,
+    *exactly_once.SCENARIOS,
     *groups.SCENARIOS,
+    *group_life.SCENARIOS,
     *growth.SCENARIOS,
     *compaction.SCENARIOS,
     *startup.SCENARIOS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ..harness import Bench, watched
 from ..measure import CPU_PER_GB, MB_PER_S, RSS, Bar, Sample, Samples, Scenario
@@ -15,9 +16,10 @@ SMALL_BATCHES = {"linger.ms": "0", "batch.size": "16384", "acks": "1"}
 SERVERS = ("penstock", "kafka", "mock")
 
 
-def produce_once(server: Server, topic: str, seconds: float, *, record_bytes: int, client: dict[str, str]) -> Sample:
+def produce_once(server: Server, topic: str, seconds: float, **options: Any) -> Sample:
+    """``options``: those of ``Tools.produce``."""
     with watched(server) as used:
-        done = server.tools.produce(server.bootstrap, topic, seconds, record_bytes=record_bytes, client=client)
+        done = server.tools.produce(server.bootstrap, topic, seconds, **options)
     return {
         "mb_per_s": done["mb_per_s"],
         "cpu_s_per_gb": used["cpu_s"] / (done["bytes"] / 1e9),
