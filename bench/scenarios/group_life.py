@@ -153,8 +153,10 @@ async def rebalance(server: Server) -> Sample:
             await member.heartbeat()
 
     async def until_settled(crowd: list[Member]) -> None:
-        while not all(member.is_settled and member.generation == crowd[0].generation for member in crowd):
-            await asyncio.sleep(0.002)  # noqa: ASYNC110 - fifty events would say no more
+        while True:
+            if all(member.is_settled and member.generation == crowd[0].generation for member in crowd):
+                return
+            await asyncio.sleep(0.002)
 
     lives = [asyncio.ensure_future(live(member)) for member in members[:-1]]
     await asyncio.wait_for(until_settled(members[:-1]), START_MAX_S)
