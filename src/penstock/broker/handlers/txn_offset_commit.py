@@ -2,8 +2,8 @@
 
 Behaviour   Offsets on behalf of a transaction: pending until its marker, then they count or never happened. The
             partition of __consumer_offsets that they go to must be in the transaction: a client of v4 or older has put
-            it there itself (AddOffsetsToTxn), which is verified; for v5 it is added on the way (KIP-890). Topics and
-            partitions that do not exist are refused one by one.
+            it there itself (AddOffsetsToTxn), which is verified; for v5 it is added on the way (KIP-890). It must still
+            be there when they are written. Topics and partitions that do not exist are refused one by one.
 Versions    v2 leader epochs · v3 member and generation (KIP-447), flexible · v4 TRANSACTION_ABORTABLE · v5 adds
 """
 
@@ -16,13 +16,15 @@ from penstock.broker.context import Context
 from penstock.broker.handlers.add_offsets_to_txn import offsets_partition
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.broker.topic_answers import merged
+from penstock.coordination.groups.machine import GroupMachine
 from penstock.coordination.home import Producer
+from penstock.coordination.runtime import Decision
 from penstock.coordination.transactions.verifier import (
     OFFSET_COMMIT_ADDS_SINCE,
     OFFSET_COMMIT_KNOWS_ABORTABLE_SINCE,
     verification_error,
 )
-from penstock.model import BrokerError, ErrorCode
+from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 
 API = Api(key=28, versions=range(6), name="TxnOffsetCommit")
@@ -41,27 +43,47 @@ async def handle(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetComm
     refused, request.topics = _sorted_out(ctx, request.topics)
     if not request.topics:
         return TxnOffsetCommitResponse(topics=refused)
-    version = ctx.version
     try:
         if not request.group_id:
             raise BrokerError(ErrorCode.INVALID_GROUP_ID)
-        await _require_in_transaction(ctx, request)
-        answer = await ctx.broker.groups.write(
-            request.group_id, lambda machine: machine.offsets.commit_in_transaction(request, version)
-        )
+        if _is_verified(ctx):
+            await _require_in_transaction(ctx, request)
+        answer = await ctx.broker.groups.write(request.group_id, lambda machine: _decided(ctx, request, machine))
     except BrokerError as failed:
         answer = TxnOffsetCommitResponse(topics=_all(request.topics, failed.code))
     return TxnOffsetCommitResponse(topics=merged(refused, answer.topics))
 
 
+def _is_verified(ctx: Context) -> bool:
+    """As for Produce: ``transaction.partition.verification.enable`` may say that clients are believed."""
+    return ctx.version >= OFFSET_COMMIT_ADDS_SINCE or ctx.broker.transactions.settings().verifies_partitions
+
+
 async def _require_in_transaction(ctx: Context, request: TxnOffsetCommitRequest) -> None:
-    partition = offsets_partition(ctx, request.group_id)
-    producer = Producer(request.producer_id, request.producer_epoch)
+    partition, producer = _of(ctx, request)
     verifier = ctx.broker.transactions.verifier
     ask = verifier.add if ctx.version >= OFFSET_COMMIT_ADDS_SINCE else verifier.verify
-    code = (await ask(request.transactional_id, producer, (partition,)))[partition]
+    _require_none((await ask(request.transactional_id, producer, (partition,)))[partition], ctx.version)
+
+
+def _decided(ctx: Context, request: TxnOffsetCommitRequest, machine: GroupMachine) -> Decision[TxnOffsetCommitResponse]:
+    if _is_verified(ctx):  # once more: it may have ended while room was made, and the offsets would be pending for ever
+        partition, producer = _of(ctx, request)
+        transactional_id = request.transactional_id
+        codes = ctx.broker.transactions.read(
+            transactional_id, lambda transactions: transactions.verify(transactional_id, producer, (partition,))
+        )
+        _require_none(codes[partition], ctx.version)
+    return machine.offsets.commit_in_transaction(request, ctx.version)
+
+
+def _of(ctx: Context, request: TxnOffsetCommitRequest) -> tuple[TopicPartition, Producer]:
+    return offsets_partition(ctx, request.group_id), Producer(request.producer_id, request.producer_epoch)
+
+
+def _require_none(code: ErrorCode, version: int) -> None:
     if code != ErrorCode.NONE:
-        knows_abortable = ctx.version >= OFFSET_COMMIT_KNOWS_ABORTABLE_SINCE
+        knows_abortable = version >= OFFSET_COMMIT_KNOWS_ABORTABLE_SINCE
         raise BrokerError(verification_error(ErrorCode(code), knows_abortable=knows_abortable))
 
 
