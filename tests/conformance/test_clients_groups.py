@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from confluent_kafka import KafkaException
 
+from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
+from penstock.protocol.schema.offset_commit import OffsetCommitRequest
 from support.broker import BrokerProcess
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient
@@ -110,8 +113,9 @@ def test_two_members_share_the_partitions_and_one_has_all_when_the_other_leaves(
     two.close()
 
 
-def test_committed_offsets_and_groups_outlive_a_killed_broker(
-    make_broker: Callable[..., BrokerProcess], kind: str, join: Joining
+@pytest.mark.parametrize("is_kill", [True, False], ids=["killed", "stopped"])
+def test_committed_offsets_and_groups_outlive_their_broker(
+    make_broker: Callable[..., BrokerProcess], kind: str, join: Joining, is_kill: bool
 ) -> None:
     broker = make_broker(settings={"group.initial.rebalance.delay.ms": 0}).start()
     bootstrap, topic = broker.bootstrap_servers, "letters"
@@ -121,16 +125,61 @@ def test_committed_offsets_and_groups_outlive_a_killed_broker(
     member = join(bootstrap, "readers", topic)
     read(member, range(100))
     member.commit()
-    broker.kill()
-    broker.start()
+    broker.restart(kill=is_kill)
     assert broker.bootstrap_servers == bootstrap
     fill(bootstrap, topic, range(100, 200))
     read(member, range(100, 200))  # it is still a member, or becomes one again, and reads each record once
     member.commit()
     member.close()
-    broker.kill()
-    broker.start()
+    broker.restart(kill=is_kill)
     fill(bootstrap, topic, range(200, 240))
     another = join(bootstrap, "readers", topic)
     read(another, range(200, 240))
     another.close()
+
+
+def test_members_wait_for_a_coordinator_that_takes_long_to_load(
+    make_broker: Callable[..., BrokerProcess], kind: str, join: Joining
+) -> None:
+    settings = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 1}
+    broker = make_broker(settings=settings).start()
+    bootstrap, topic = broker.bootstrap_servers, "letters"
+    with Wire(bootstrap) as wire:
+        create_topic(wire, topic, partitions=PARTITIONS)
+        fill_offsets(wire)
+    fill(bootstrap, topic, range(40))
+    member = join(bootstrap, "readers", topic)
+    read(member, range(40))
+    member.commit()
+    for start in (40, 80):
+        broker.restart(kill=True)
+        fill(bootstrap, topic, range(start, start + 40))
+        read(member, range(start, start + 40))
+        # librdkafka leaves it to its user to commit again when the coordinator is loading.
+        eventually(lambda: [member.commit()], retry_on=(KafkaException,))
+    member.close()
+    broker.restart(kill=True)
+    another = join(bootstrap, "readers", topic)  # the first that it asks for is the coordinator
+    fill(bootstrap, topic, range(120, 160))
+    read(another, range(120, 160))
+    another.close()
+
+
+def fill_offsets(wire: Wire) -> None:
+    """So many commits of other groups that reading them back takes a second."""
+    create_topic(wire, "others", partitions=500)
+    eventually(lambda: wire.call(FindCoordinatorRequest(coordinator_keys=["other"]), 4).coordinators[0].error_code == 0)
+    rows = [
+        OffsetCommitRequest.OffsetCommitRequestPartition(partition_index=at, committed_offset=7, committed_metadata="")
+        for at in range(500)
+    ]
+    request = OffsetCommitRequest(
+        group_id="other", topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name="others", partitions=rows)]
+    )
+
+    def is_committed() -> bool:
+        return {row.error_code for row in wire.call(request, 9).topics[0].partitions} == {0}
+
+    eventually(is_committed)
+    for _ in range(200):
+        assert is_committed()
