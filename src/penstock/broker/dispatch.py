@@ -71,6 +71,7 @@ HANDLERS: dict[int, str] = {
     47: "offset_delete",
     48: "describe_client_quotas",
     50: "describe_user_scram_credentials",
+    57: "update_features",
     60: "describe_cluster",
     61: "describe_producers",
     65: "describe_transactions",

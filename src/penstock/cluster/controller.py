@@ -21,11 +21,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Literal, TypeVar
 
 from penstock.cluster import keys, writes
+from penstock.cluster.features import FeatureChange, changed
 from penstock.cluster.follower import ImageFollower
 from penstock.cluster.ids import new_topic_id
 from penstock.cluster.image import MetadataImage, TopicImage
 from penstock.cluster.producer_ids import ProducerIds
-from penstock.cluster.rows import encode
+from penstock.cluster.rows import FeatureRow, encode
 from penstock.cluster.topics import (
     MorePartitions,
     NewTopic,
@@ -196,6 +197,27 @@ class Controller:
             return compares, [Put(key, encode(after)) if after else Delete(key)]
 
         await self._carry_out(plan, self._commit_plainly, self._deadline(timeout_ms))
+
+    # --- features
+
+    async def update_features(
+        self, changes: Sequence[FeatureChange], *, validate_only: bool = False, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
+        """Finalize other levels, all of them or none. Raises ``BrokerError``. Level 0 stays in the store: it says that
+        somebody turned the feature off, and the next start leaves it so."""
+
+        def plan() -> tuple[list[Compare], list[Put | Delete]]:
+            levels = {
+                keys.feature(name): level
+                for name, level in changed(self.image.features, changes, self.broker_id).items()
+            }
+            compares = [Compare(key, self.image.key_revision(key)) for key in levels]
+            return compares, [Put(key, encode(FeatureRow(level))) for key, level in levels.items()]
+
+        if validate_only:
+            plan()
+        else:
+            await self._carry_out(plan, self._commit_plainly, self._deadline(timeout_ms))
 
     # --- carrying out
 

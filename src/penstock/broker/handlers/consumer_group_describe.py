@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.handlers.consumer_group_heartbeat import is_served
 from penstock.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.consumer_group_describe import (
@@ -22,6 +23,9 @@ Row = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 async def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    if not is_served(ctx):
+        unsupported = [Row(error_code=ErrorCode.UNSUPPORTED_VERSION, group_id=each) for each in request.group_ids]
+        return ConsumerGroupDescribeResponse(groups=unsupported)
     rows, refused = [], []
     for group_id in request.group_ids:
         if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):

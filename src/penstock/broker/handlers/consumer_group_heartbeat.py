@@ -20,6 +20,8 @@ API = Api(key=68, versions=range(2), name="ConsumerGroupHeartbeat")
 
 
 async def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+    if not is_served(ctx):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     names = request.subscribed_topic_names or ()
@@ -35,3 +37,8 @@ async def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Consum
         )
     except BrokerError as failed:
         return ConsumerGroupHeartbeatResponse(error_code=failed.code, error_message=failed.message or None)
+
+
+def is_served(ctx: Context) -> bool:
+    """Unless somebody has turned the protocol off."""
+    return ctx.broker.image.features.get("group.version", 1) >= 1
