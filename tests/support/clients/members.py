@@ -106,6 +106,9 @@ class KafkaPythonMember:
             group_instance_id=instance_id,
             reconnect_backoff_max_ms=500,
         )
+        # Where the broker lets nobody wait it may join before it has heard of the topic, and assign nothing; mostly it
+        # notices, rarely not.
+        self._consumer.partitions_for_topic(topic)
 
     def poll(self) -> list[Read]:
         batches = self._consumer.poll(timeout_ms=200)
