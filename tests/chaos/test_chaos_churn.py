@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import pytest
 
@@ -21,7 +22,6 @@ from support.churn.member import ChurnMember, Scene
 from support.verbs import create_topic
 from support.wire import Wire
 
-MEMBERS, PARTITIONS = 50, 200
 SESSION_MS = 1_500
 DEADLINE_S = 60.0
 SETTINGS = {
@@ -36,16 +36,36 @@ SETTINGS = {
 }
 
 
+class Kind(NamedTuple):
+    make: Callable[[str, Scene], ChurnMember]
+    members: int = 50
+    partitions: int = 200
+
+
+def either(name: str, scene: Scene) -> ChurnMember:
+    is_new = scene.random.random() < 0.5
+    return ConsumerMember(name, scene) if is_new else ClassicMember(name, scene, COOPERATIVE)
+
+
+KINDS = {
+    "eager": Kind(lambda name, scene: ClassicMember(name, scene, EAGER)),
+    "cooperative": Kind(lambda name, scene: ClassicMember(name, scene, COOPERATIVE)),
+    "consumer": Kind(ConsumerMember),
+    # So few that at times all are of one protocol: the group is converted from one to the other and back.
+    "mixed": Kind(either, members=5, partitions=20),
+}
+
+
 class Crowd:
-    def __init__(self, scene: Scene, chaos: Chaos, make: Callable[[str, Scene], ChurnMember]) -> None:
-        self._scene, self._chaos, self._make = scene, chaos, make
+    def __init__(self, scene: Scene, chaos: Chaos, kind: Kind) -> None:
+        self._scene, self._chaos, self._kind = scene, chaos, kind
         self._count = 0
         self.members: list[ChurnMember] = []
         self._everybody: list[ChurnMember] = []
 
     def add(self) -> None:
         self._count += 1
-        member = self._make(f"m{self._count}", self._scene)
+        member = self._kind.make(f"m{self._count}", self._scene)
         self.members.append(member)
         self._everybody.append(member)
         member.start()
@@ -59,6 +79,8 @@ class Crowd:
         """Something happens to a few of them."""
         chance = self._chaos.random
         for _ in range(chance.randrange(1, 8)):
+            if not self.members:
+                break
             member = chance.choice(self.members)
             match chance.choice(("crash", "leave", "stall", "stall", "come", "come")):
                 case "crash":
@@ -69,9 +91,9 @@ class Crowd:
                     await member.leave()
                 case "stall":
                     member.stall(chance.uniform(0.5, 2.0) * SESSION_MS / 1_000)
-                case _ if len(self.members) < MEMBERS:
+                case _ if len(self.members) < self._kind.members:
                     self.add()
-        while len(self.members) < MEMBERS // 2:
+        while len(self.members) < self._kind.members // 2:
             self.add()
 
     async def settle(self) -> None:
@@ -81,7 +103,7 @@ class Crowd:
             self.check()
             owners = set(ledger.owners.values())
             if (
-                len(ledger.owners) == PARTITIONS
+                len(ledger.owners) == ledger.partitions
                 and owners <= {member.name for member in self.members}
                 and all(member.is_settled and None not in member.positions.values() for member in self.members)
             ):
@@ -96,35 +118,30 @@ class Crowd:
 
 
 def committed(wire: Wire, scene: Scene) -> list[int]:
-    topic = OffsetFetchRequest.OffsetFetchRequestTopics(name=scene.topic, partition_indexes=list(range(PARTITIONS)))
+    topic = OffsetFetchRequest.OffsetFetchRequestTopics(
+        name=scene.topic, partition_indexes=list(range(scene.ledger.partitions))
+    )
     group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=scene.group, topics=[topic])
     answer = wire.call(OffsetFetchRequest(groups=[group]), 9).groups[0]
     assert answer.error_code == 0, answer.error_code
     return [row.committed_offset for row in sorted(answer.topics[0].partitions, key=lambda row: row.partition_index)]
 
 
-KINDS: dict[str, Callable[[str, Scene], ChurnMember]] = {
-    "eager": lambda name, scene: ClassicMember(name, scene, EAGER),
-    "cooperative": lambda name, scene: ClassicMember(name, scene, COOPERATIVE),
-    "consumer": ConsumerMember,
-}
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_members_that_come_and_go_never_share_a_partition_and_lose_no_commit(
-    make_broker: Callable[..., BrokerProcess], kind: str
+    make_broker: Callable[..., BrokerProcess], kind: Kind
 ) -> None:
     broker = make_broker(settings=SETTINGS).start()
     with Wire(broker.bootstrap_servers) as wire:
-        topic = create_topic(wire, "letters", partitions=PARTITIONS)
+        topic = create_topic(wire, "letters", partitions=kind.partitions)
         assert wire.call(FindCoordinatorRequest(coordinator_keys=["readers"]), 4).coordinators[0].error_code == 0
     chaos = Chaos(short_s=8.0)
-    ledger = Ledger(PARTITIONS)
+    ledger = Ledger(kind.partitions)
     scene = Scene(broker.bootstrap_servers, "readers", topic.name, topic.id, ledger, chaos.random, SESSION_MS)
 
     async def run() -> None:
-        crowd = Crowd(scene, chaos, KINDS[kind])
-        for _ in range(MEMBERS):
+        crowd = Crowd(scene, chaos, kind)
+        for _ in range(kind.members):
             crowd.add()
         await crowd.settle()
         while chaos.is_on:

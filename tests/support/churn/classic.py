@@ -92,7 +92,8 @@ class ClassicMember(ChurnMember):
             await self._refused(answer.error_code)
             return False
         assignment, _ = decoder(ConsumerProtocolAssignment, VERSION)(answer.assignment, 2)
-        assert assignment.user_data == b"%d" % self.epoch, "an assignment of another generation"
+        if assignment.user_data:  # from the leader; the broker, where it assigns itself, has nothing to add
+            assert assignment.user_data == b"%d" % self.epoch, "an assignment of another generation"
         held = {partition for topic in assignment.assigned_partitions for partition in topic.partitions}
         must_join_again = bool(self.positions.keys() - held)  # cooperative: what it gave up is for others
         self.hold(held)
