@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,15 @@ def java(program: str, *arguments: str) -> list[dict[str, Any]]:
 
 def kafka_tool(name: str, *arguments: str) -> str:
     """Run one of Kafka's own tools; both streams. A failure fails the test."""
-    command = ["java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", CLASSPATH, name, *arguments]
+    command = [
+        "java",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        CLASSPATH,
+        name,
+        *arguments,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -73,3 +82,41 @@ def prepared(name: str, files: list[Path], *steps: list[str]) -> Path:
             assert done.returncode == 0, f"{step}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
         (folder / ".complete").touch()
     return folder
+
+
+Program = Callable[[str, str], list[dict[str, Any]]]
+"""Given the bootstrap address and a prefix for its topics, the lines that it printed."""
+
+CLIENTS = ("java", "franz-go", "platformatic", "kafkajs")
+JAVA_PROGRAMS = {"records": ("Client",), "groups": ("Groups", "Transactions")}
+GO_ARGUMENTS: dict[str, tuple[list[str], ...]] = {"records": ([],), "groups": (["groups"], ["transactions"])}
+
+
+def client_program(client: str, about: str = "records") -> Program:
+    """What the client's programs say ``about`` records, or groups and transactions; skips where they can't be run."""
+    if client == "java":
+        return _java_program(about)
+    return _go_program(about) if client == "franz-go" else _javascript_program(client, about)
+
+
+def _java_program(about: str) -> Program:
+    if not CLASSPATH:
+        pytest.skip("needs Kafka's jars (PENSTOCK_TEST_KAFKA_CLASSPATH); `make interop` brings them")
+    require("java", " 17 or newer", downloads=False)
+    programs = JAVA_PROGRAMS[about]
+    return lambda bootstrap, prefix: [line for each in programs for line in java(each, bootstrap, prefix)]
+
+
+def _go_program(about: str) -> Program:
+    require("go")
+    folder = prepared("franz-go", sorted((HERE / "go").iterdir()), ["go", "build", "-o", "client", "."])
+    command, variants = str(folder / "client"), GO_ARGUMENTS[about]
+    return lambda bootstrap, prefix: [line for each in variants for line in run([command, bootstrap, prefix, *each])]
+
+
+def _javascript_program(client: str, about: str) -> Program:
+    require("npm")
+    require("node", " 20.19 or newer")
+    folder = prepared("js", sorted((HERE / "js").iterdir()), ["npm", "ci", "--no-audit", "--no-fund"])
+    file = folder / (f"{client}.mjs" if about == "records" else f"{client}-{about}.mjs")
+    return lambda bootstrap, prefix: run(["node", str(file), bootstrap, prefix])

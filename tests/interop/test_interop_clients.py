@@ -7,12 +7,11 @@ that can't do something says so (``left_out``), and the test is skipped with its
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from interop.programs import CLASSPATH, HERE, java, prepared, require, run
+from interop.programs import CLIENTS, client_program
 from penstock.protocol.records.reader import read_records
 from support.broker import BrokerProcess
 from support.verbs import describe_topic, stored
@@ -34,45 +33,11 @@ MURMUR2_OF_KEYS = [1, 0, 2, 5, 3, 2, 2, 1, 1, 3, 2, 1, 2, 1, 4, 3, 1, 0, 5, 0]
 Checks = dict[str, dict[str, Any]]
 
 
-Program = Callable[[str, str], list[dict[str, Any]]]
-"""Given the bootstrap address and a prefix for its topics, the lines that it printed."""
-
-
-def java_program() -> Program:
-    if not CLASSPATH:
-        pytest.skip("needs Kafka's jars (PENSTOCK_TEST_KAFKA_CLASSPATH); `make interop` brings them")
-    require("java", " 17 or newer", downloads=False)
-    return lambda bootstrap, prefix: java("Client", bootstrap, prefix)
-
-
-def go_program() -> Program:
-    require("go")
-    files = [HERE / "go" / name for name in ("main.go", "go.mod", "go.sum")]
-    folder = prepared("franz-go", files, ["go", "build", "-o", "client", "."])
-    return lambda bootstrap, prefix: run([str(folder / "client"), bootstrap, prefix])
-
-
-def javascript_program(name: str) -> Program:
-    require("npm")
-    require("node", " 20.19 or newer")
-    files = [HERE / "js" / file for file in ("package.json", "package-lock.json", "platformatic.mjs", "kafkajs.mjs")]
-    folder = prepared("js", files, ["npm", "ci", "--no-audit", "--no-fund"])
-    return lambda bootstrap, prefix: run(["node", str(folder / f"{name}.mjs"), bootstrap, prefix])
-
-
-PROGRAMS: dict[str, Callable[[], Program]] = {
-    "java": java_program,
-    "franz-go": go_program,
-    "platformatic": lambda: javascript_program("platformatic"),
-    "kafkajs": lambda: javascript_program("kafkajs"),
-}
-
-
-@pytest.fixture(scope="module", params=list(PROGRAMS))
+@pytest.fixture(scope="module", params=CLIENTS)
 def said(request: pytest.FixtureRequest) -> Checks:
     """What the client's program printed, by check."""
     client: str = request.param
-    program = PROGRAMS[client]()  # before there is a broker: it may not be there to run
+    program = client_program(client)  # before there is a broker: it may not be there to run
     broker: BrokerProcess = request.getfixturevalue("broker")
     lines = program(broker.bootstrap_servers, f"{client}-{uuid.uuid4().hex[:8]}")
     return {"client": {"name": client}, **{line["check"]: line for line in lines}}

@@ -1,7 +1,7 @@
 // Round trips with franz-go: what every program in this folder's neighbours does, in the same words. Prints one JSON
 // line per check; the Python test says what is right.
 //
-//	client BOOTSTRAP PREFIX      (topics are named PREFIX-...)
+//	client BOOTSTRAP PREFIX [groups|transactions]      (topics are named PREFIX-...)
 package main
 
 import (
@@ -40,6 +40,17 @@ func main() {
 	client := open()
 	defer client.Close()
 	admin = kadm.NewClient(client)
+	switch {
+	case len(os.Args) == 3:
+		records(ctx)
+	case os.Args[3] == "groups":
+		groups(ctx)
+	case os.Args[3] == "transactions":
+		transactions(ctx)
+	}
+}
+
+func records(ctx context.Context) {
 	codecs := map[string]kgo.CompressionCodec{
 		"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
