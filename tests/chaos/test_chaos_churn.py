@@ -135,7 +135,7 @@ def test_members_that_come_and_go_never_share_a_partition_and_lose_no_commit(
     with Wire(broker.bootstrap_servers) as wire:
         topic = create_topic(wire, "letters", partitions=kind.partitions)
         assert wire.call(FindCoordinatorRequest(coordinator_keys=["readers"]), 4).coordinators[0].error_code == 0
-    chaos = Chaos(short_s=8.0)
+    chaos = Chaos(short_s=5.0)
     ledger = Ledger(kind.partitions)
     scene = Scene(broker.bootstrap_servers, "readers", topic.name, topic.id, ledger, chaos.random, SESSION_MS)
 

@@ -128,7 +128,7 @@ def test_real_consumers_that_come_and_go_never_share_a_partition_and_lose_no_com
             troop.add()
         letters.add(10)
         eventually(lambda: letters.committed() == letters.ends, deadline_s=DEADLINE_S)
-        chaos = Chaos(short_s=8.0)
+        chaos = Chaos(short_s=5.0)
         while chaos.is_on:
             letters.add(chaos.random.randrange(5, 20))
             troop.stir(chaos)

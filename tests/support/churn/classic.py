@@ -92,9 +92,10 @@ class ClassicMember(ChurnMember):
             await self._refused(answer.error_code)
             return False
         assignment, _ = decoder(ConsumerProtocolAssignment, VERSION)(answer.assignment, 2)
-        if assignment.user_data:  # from the leader; the broker, where it assigns itself, has nothing to add
-            assert assignment.user_data == b"%d" % self.epoch, "an assignment of another generation"
-        held = {partition for topic in assignment.assigned_partitions for partition in topic.partitions}
+        given = {topic.topic: topic.partitions for topic in assignment.assigned_partitions}
+        stamps = [topic for topic in given if topic != self.scene.topic]  # none, where the broker assigns
+        assert stamps in ([], [_stamp(self.epoch)]), "an assignment of another generation"
+        held = set(given.get(self.scene.topic, ()))
         must_join_again = bool(self.positions.keys() - held)  # cooperative: what it gave up is for others
         self.hold(held)
         if must_join_again:
@@ -161,8 +162,15 @@ def _owned(metadata: bytes) -> set[int]:
 
 
 def _written(topic: str, partitions: list[int], generation: int) -> bytes:
+    given = {topic: partitions, _stamp(generation): []}
     assignment = ConsumerProtocolAssignment(
-        assigned_partitions=[ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=partitions)],
-        user_data=b"%d" % generation,
+        assigned_partitions=[
+            ConsumerProtocolAssignment.TopicPartition(topic=name, partitions=given[name]) for name in given
+        ]
     )
     return struct.pack(">h", VERSION) + encoder(ConsumerProtocolAssignment, VERSION)(assignment)
+
+
+def _stamp(generation: int) -> str:
+    """A topic that does not exist: user data would say that the assignor is one of which the broker knows nothing."""
+    return f"generation-{generation}"

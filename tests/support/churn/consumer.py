@@ -8,6 +8,7 @@ from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeart
 from support.churn.member import (
     COORDINATOR_ERRORS,
     FENCED_MEMBER_EPOCH,
+    GROUP_ID_NOT_FOUND,
     UNKNOWN_MEMBER_ID,
     ChurnMember,
     Scene,
@@ -50,7 +51,11 @@ class ConsumerMember(ChurnMember):
             self._said = None
             return False
         if answer.error_code:
-            assert answer.error_code in (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH), answer.error_code
+            if self.epoch == JOINING:
+                assert answer.error_code == UNKNOWN_MEMBER_ID, (answer.error_code, answer.error_message)
+            else:  # the last: without it, it has become a classic group
+                allowed = (UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, GROUP_ID_NOT_FOUND)
+                assert answer.error_code in allowed, (answer.error_code, answer.error_message)
             self.drop_all()
             self.epoch, self._said, self.is_settled = JOINING, None, False
             return False
