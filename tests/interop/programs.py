@@ -88,6 +88,7 @@ Program = Callable[[str, str], list[dict[str, Any]]]
 """Given the bootstrap address and a prefix for its topics, the lines that it printed."""
 
 CLIENTS = ("java", "franz-go", "platformatic", "kafkajs")
+CLIENTS_OF_GROUPS = (*CLIENTS, "sarama")
 JAVA_PROGRAMS = {"records": ("Client",), "groups": ("Groups", "Transactions")}
 GO_ARGUMENTS: dict[str, tuple[list[str], ...]] = {"records": ([],), "groups": (["groups"], ["transactions"])}
 
@@ -96,7 +97,11 @@ def client_program(client: str, about: str = "records") -> Program:
     """What the client's programs say ``about`` records, or groups and transactions; skips where they can't be run."""
     if client == "java":
         return _java_program(about)
-    return _go_program(about) if client == "franz-go" else _javascript_program(client, about)
+    if client == "franz-go":
+        return _go_program("go", client, *GO_ARGUMENTS[about])
+    if client == "sarama":
+        return _go_program("sarama", client, [])
+    return _javascript_program(client, about)
 
 
 def _java_program(about: str) -> Program:
@@ -107,10 +112,10 @@ def _java_program(about: str) -> Program:
     return lambda bootstrap, prefix: [line for each in programs for line in java(each, bootstrap, prefix)]
 
 
-def _go_program(about: str) -> Program:
+def _go_program(source: str, name: str, *variants: list[str]) -> Program:
     require("go")
-    folder = prepared("franz-go", sorted((HERE / "go").iterdir()), ["go", "build", "-o", "client", "."])
-    command, variants = str(folder / "client"), GO_ARGUMENTS[about]
+    folder = prepared(name, sorted((HERE / source).iterdir()), ["go", "build", "-o", "client", "."])
+    command = str(folder / "client")
     return lambda bootstrap, prefix: [line for each in variants for line in run([command, bootstrap, prefix, *each])]
 
 

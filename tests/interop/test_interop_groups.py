@@ -1,4 +1,4 @@
-"""Groups and transactions with clients of other languages, unchanged: Java, Go (franz-go) and JavaScript.
+"""Groups and transactions with clients of other languages, unchanged: Java, Go (franz-go, Sarama) and JavaScript.
 
 The programs print what they saw, in each of the protocols that they know; here is what is right, which is what they
 print with a real Kafka. What one can't do it says (``left_out``), and the test is skipped with its reason.
@@ -13,7 +13,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
-from interop.programs import CLIENTS, client_program, java, needs_kafka
+from interop.programs import CLIENTS_OF_GROUPS, client_program, java, needs_kafka
 from support.broker import BrokerProcess
 
 pytestmark = pytest.mark.interop
@@ -45,7 +45,7 @@ def runs() -> dict[str, Checks]:
     return {}
 
 
-@pytest.fixture(scope="module", params=CLIENTS)
+@pytest.fixture(scope="module", params=CLIENTS_OF_GROUPS)
 def said(request: pytest.FixtureRequest, runs: dict[str, Checks]) -> Checks:
     return said_by(request.param, request, runs)
 
