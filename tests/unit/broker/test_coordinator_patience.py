@@ -14,6 +14,7 @@ from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest
 from simulation.harness.clock import ManualClock
 from unit.broker.asking import Asker
+from unit.broker.test_coordinator_refusals import loaded
 from unit.cluster.small_cluster import SmallCluster, with_cluster
 from unit.coordination.test_coordinator_runtime import Home
 
@@ -103,8 +104,7 @@ def test_a_commit_that_is_not_durable_in_time_is_coordinator_not_available_and_m
         assert await groups.topic.leader_for("readers") == 1
         for partition in range(50):
             groups.runtime.lead(partition, 0)
-        while groups.runtime.is_loading:
-            await asyncio.sleep(0)
+        await loaded(groups.runtime)
         row = OffsetCommitRequest.OffsetCommitRequestPartition(0, 7)
         topic = OffsetCommitRequest.OffsetCommitRequestTopic(name="payments", partitions=[row])
         request = OffsetCommitRequest(group_id="readers", topics=[topic])

@@ -103,6 +103,13 @@ def name_of(value: object) -> str | None:
     return value.name if isinstance(value, ErrorCode) else None
 
 
+async def loaded(runtime: CoordinatorRuntime[Any]) -> None:
+    """Of the fifty partitions each takes a few turns of the loop."""
+    for _ in range(500):
+        await asyncio.sleep(0)
+    assert not runtime.is_loading
+
+
 class Coordinators(Asker):
     """A broker that coordinates every group and every transactional id, with both logs in memory."""
 
@@ -114,8 +121,7 @@ class Coordinators(Asker):
             assert await coordinator.topic.leader_for(key) == 1
             for partition in range(50 if leads else 0):
                 coordinator.runtime.lead(partition, 0)
-            while coordinator.runtime.is_loading:
-                await asyncio.sleep(0)
+            await loaded(coordinator.runtime)
         return self
 
     async def codes(self, case: Case) -> set[ErrorCode]:
