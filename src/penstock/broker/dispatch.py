@@ -200,7 +200,7 @@ class _Answer:
             dispatch.met_a_bug(self._connection, header.api_key)
 
 
-def _framed(version: int, header: RequestHeader, response: Any) -> tuple[bytes, bytes]:
+def _framed(version: int, header: RequestHeader, response: Any) -> tuple[bytes]:
     body = response_encoder(header.api_key, version)(response)
     head = encode_response_header(header.api_key, version, header.correlation_id)
-    return (len(head) + len(body)).to_bytes(4, "big") + head, body
+    return ((len(head) + len(body)).to_bytes(4, "big") + head + body,)

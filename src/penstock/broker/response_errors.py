@@ -6,7 +6,7 @@ message, AddPartitionsToTxn, calls it ``partition_error_code`` in places.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -20,9 +20,12 @@ _Plan = tuple[str, tuple[tuple[str, bool, Any], ...]]
 """The field with the struct's own code, if it has one; those with more under them: name, is a list, their plan."""
 
 
-def error_codes(response: Message) -> Iterator[int]:
+def error_codes(response: Message) -> Iterable[int]:
     """Every code in it but 0, in the order of the message."""
-    return _codes(response, _plan(type(response), type(response)))
+    plan = _plan(type(response), type(response))
+    if not plan[1]:  # the small answers, which are the frequent ones
+        return (code,) if plan[0] and (code := getattr(response, plan[0])) else ()
+    return _codes(response, plan)
 
 
 def _codes(struct: Any, plan: _Plan) -> Iterator[int]:

@@ -10,6 +10,7 @@ Both directions are here, the broker's and the client's. Bad bytes raise ``Malfo
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
@@ -62,6 +63,7 @@ def encode_response_header(key: int, version: int, correlation_id: int) -> bytes
     return _pack_correlation(correlation_id)
 
 
+@cache
 def has_tagged_response_header(key: int, version: int) -> bool:
     """Whether responses to that request begin with a version 1 header."""
     return key != API_VERSIONS_KEY and APIS[key].is_flexible(version)
