@@ -27,6 +27,8 @@ DEADLINE_S = 60.0
 SHORT_MS, LONG_MS = 2_000, 30_000
 """A session that is over soon, and one that outlasts the start of a process on a loaded machine."""
 CLASSIC_KINDS = [kind for kind in KINDS if kind != "confluent-consumer"]
+# aiokafka does not name its static id in heartbeats, is told that it is unknown, and takes the id back.
+KINDS_THAT_KNOW_OF_FENCING = [kind for kind in CLASSIC_KINDS if kind != "aiokafka"]
 
 Join = Callable[..., MemberProcess]
 
@@ -208,7 +210,7 @@ def test_a_static_member_that_crashes_and_comes_back_has_its_partitions_without_
 
 
 @pytest.mark.long_session
-@pytest.mark.parametrize("kind", CLASSIC_KINDS)
+@pytest.mark.parametrize("kind", KINDS_THAT_KNOW_OF_FENCING)
 def test_a_second_process_with_the_same_static_id_fences_the_first(bootstrap: str, join: Join) -> None:
     fill(bootstrap, range(40))
     first = join("one")
