@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "runtime",
     ),
     "testing": (*EVERYBODY_MAY_IMPORT, "client", "protocol", "runtime"),
+    "spark": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
     "__main__": ("cli",),
 }
 

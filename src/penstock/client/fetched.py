@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from penstock.client.errors import ClientError
 from penstock.model import ErrorCode, TopicPartition
+from penstock.ports import Buffer
 from penstock.protocol.records.control import read_end_txn_marker
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.protocol.records.header import HEADER_BYTES, MAGIC, BatchHeader, crc_of, read_header
@@ -95,8 +96,32 @@ def cut_batches(
     is_read_committed: bool = False,
     check_crcs: bool = True,
 ) -> Cut:
-    view = memoryview(answer.records or b"")
-    aborted = AbortedTransactions(answer.aborted_transactions or () if is_read_committed else ())
+    """The batches of one partition's part of an answer, those that must not be seen left out."""
+    listed = answer.aborted_transactions or () if is_read_committed else ()
+    return cut_records(
+        tp,
+        answer.records or b"",
+        from_offset=from_offset,
+        end_offset=end_offset,
+        aborted=[(one.producer_id, one.first_offset) for one in listed],
+        high_watermark=answer.high_watermark,
+        check_crcs=check_crcs,
+    )
+
+
+def cut_records(
+    tp: TopicPartition,
+    records: Buffer,
+    *,
+    from_offset: int,
+    end_offset: int | None = None,
+    aborted: Iterable[tuple[int, int]] = (),
+    high_watermark: int = -1,
+    check_crcs: bool = True,
+) -> Cut:
+    """The same for who has taken the answer apart. ``aborted``: (producer id, first offset) of each transaction."""
+    view = memoryview(records)
+    hidden = AbortedTransactions(aborted)
     batches: list[FetchedBatch] = []
     position, next_offset = 0, from_offset
     while len(view) - position >= HEADER_BYTES:
@@ -114,7 +139,7 @@ def cut_batches(
             next_offset = end_offset
             break
         next_offset = header.last_offset + 1
-        if aborted.hides(tp, header, data) or header.is_control or header.count == 0:
+        if hidden.hides(tp, header, data) or header.is_control or header.count == 0:
             continue
         batches.append(
             FetchedBatch(
@@ -123,7 +148,7 @@ def cut_batches(
                 data,
                 from_offset=from_offset,
                 end_offset=end_offset,
-                high_watermark=answer.high_watermark,
+                high_watermark=high_watermark,
             )
         )
     if len(view) > 0 and next_offset == from_offset and position == 0:
@@ -153,8 +178,8 @@ class AbortedTransactions:
     A producer's batches are hidden from its transaction's first offset up to its ABORT marker.
     """
 
-    def __init__(self, aborted: Iterable[FetchResponse.AbortedTransaction]) -> None:
-        self._to_come = [(one.first_offset, one.producer_id) for one in aborted]
+    def __init__(self, aborted: Iterable[tuple[int, int]]) -> None:
+        self._to_come = [(first_offset, producer_id) for producer_id, first_offset in aborted]
         heapq.heapify(self._to_come)
         self._open: set[int] = set()
 

@@ -1,0 +1,25 @@
+"""Kafka's default partitioner for a whole column of keys: the same as Java and librdkafka's ``murmur2_random``.
+
+Rows without a key may go anywhere. They stick to one partition per chunk, which the caller names: fewer and larger
+batches than a row here and a row there. A caller that takes the next partition for each chunk (and begins at another
+one in each task) spreads them evenly, and does the same again when the task is repeated, which chance would not.
+An empty key is a key.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.client.partitioner import partition_for_key
+from penstock.spark.codec.inputs import Bytes
+
+
+def partition_of_keys(key: Bytes, partition_count: int, *, keyless_partition: int) -> npt.NDArray[np.int32]:
+    """The partition of each row. ``key``: of ``RecordColumns``; ``keyless_partition``: for rows whose key is null."""
+    partitions = np.full(len(key.sizes), keyless_partition, np.int32)
+    for row in range(len(key.sizes)):
+        start, size = int(key.starts[row]), int(key.sizes[row])
+        if size >= 0:
+            partitions[row] = partition_for_key(key.data[start : start + size].tobytes(), partition_count)
+    return partitions
