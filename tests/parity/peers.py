@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from interop.oracle import two_free_ports
 from parity.surroundings import Peer
 from penstock.protocol.schema.create_topics import CreateTopicsRequest
 from penstock.protocol.schema.describe_cluster import DescribeClusterRequest
@@ -35,7 +35,7 @@ def penstock(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
 @contextlib.contextmanager
 def kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
     folder.mkdir(parents=True, exist_ok=True)
-    port, data_dir = _free_port_pair(), folder / "data"
+    port, data_dir = two_free_ports(), folder / "data"
     command = [str(ORACLE), "serve", str(port), str(data_dir), *(f"{name}={value}" for name, value in settings.items())]
     bootstrap = f"127.0.0.1:{port}"
     environment = {"PENSTOCK_ORACLE_HEAP": "-Xmx512M", **os.environ}
@@ -44,7 +44,9 @@ def kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
     def start() -> None:
         with (folder / "log").open("ab") as log:
             running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
-        eventually(lambda: _is_up(running[-1], bootstrap), what="Apache Kafka", deadline_s=KAFKA_STARTS_IN_S)
+        eventually(
+            lambda: _is_up(running[-1], bootstrap, folder / "log"), what="Apache Kafka", deadline_s=KAFKA_STARTS_IN_S
+        )
 
     def restart() -> None:
         running[-1].terminate()
@@ -65,9 +67,9 @@ def _peer(bootstrap: str, data_dir: Path, restart: Callable[[], object]) -> Peer
     return Peer(bootstrap, data_dir, cluster_id, restart)
 
 
-def _is_up(process: subprocess.Popen[bytes], bootstrap: str) -> bool:
+def _is_up(process: subprocess.Popen[bytes], bootstrap: str, log: Path) -> bool:
     """It listens before it can create topics; a creation that is only validated goes the whole way."""
-    assert process.poll() is None, f"Apache Kafka ended with exit code {process.returncode}"
+    assert process.poll() is None, f"Apache Kafka ended with exit code {process.returncode}\n{log.read_text()}"
     probe = CreateTopicsRequest.CreatableTopic(name="probe", num_partitions=1, replication_factor=1)
     try:
         with Wire(bootstrap) as wire:
@@ -75,14 +77,3 @@ def _is_up(process: subprocess.Popen[bytes], bootstrap: str) -> bool:
             return bool(answer.topics[0].error_code == 0)
     except (OSError, ConnectionClosed):
         return False
-
-
-def _free_port_pair() -> int:
-    """Two ports in a row that nobody uses now: Kafka's controller listens on the second."""
-    while True:
-        with socket.socket() as one, socket.socket() as two:
-            one.bind(("127.0.0.1", 0))
-            port = int(one.getsockname()[1])
-            with contextlib.suppress(OSError, OverflowError):
-                two.bind(("127.0.0.1", port + 1))
-                return port

@@ -86,7 +86,8 @@ public class Groups {
             Set<TopicPartition> before;
             int generation;
             try (Member leaves = new Member(topic, one)) {
-                await("both to have two", () -> leaves.held.size() == 2 && stays.held.size() == 2);
+                // The one that stays may hear of the last generation a little later than it has its partitions.
+                await("both to have two", () -> leaves.held.size() == 2 && stays.held.size() == 2 && leaves.generation == stays.generation);
                 before = leaves.held;
                 generation = stays.generation;
             }
@@ -126,8 +127,8 @@ public class Groups {
             try {
                 while (!isClosing) {
                     consumer.poll(Duration.ofMillis(100));
-                    held = Set.copyOf(consumer.assignment());
                     generation = consumer.groupMetadata().generationId();
+                    held = Set.copyOf(consumer.assignment());
                 }
             } catch (Exception error) {
                 failure = error.getClass().getSimpleName();
