@@ -159,14 +159,17 @@ def test_settings_come_from_a_fixture_and_from_a_marker(pytester: pytest.Pyteste
         """
         import pytest
 
+        from penstock.testing import Broker
+
         pytestmark = pytest.mark.penstock(settings={"num.partitions": 5, "broker.id": 4})
 
         def test_shared(penstock_broker):
-            assert penstock_broker.settings == {"num.partitions": 3, "penstock.flush": "os"}
+            assert penstock_broker.settings == {**Broker.DEFAULTS, "num.partitions": 3, "penstock.flush": "os"}
 
         @pytest.mark.penstock(settings={"num.partitions": 7})
         def test_fresh(fresh_penstock_broker):
-            assert fresh_penstock_broker.settings == {"num.partitions": 7, "penstock.flush": "os", "broker.id": 4}
+            wanted = {**Broker.DEFAULTS, "num.partitions": 7, "penstock.flush": "os", "broker.id": 4}
+            assert fresh_penstock_broker.settings == wanted
             assert "Broker 4," in fresh_penstock_broker.logs()
         """
     )

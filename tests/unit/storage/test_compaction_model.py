@@ -29,6 +29,7 @@ class CompactionModel(StorageModel):
         super().__init__()
         self.appended: list[Kept] = []  # not truncated, in order
         self.sequence = 0
+        self.compacted_below = 0  # nothing from here on was ever in a finished segment
 
     @initialize(dedupe_buffer_bytes=st.sampled_from([1, 700, 1 << 20]), dirty_ratio=st.sampled_from([0.0, 0.5]))
     def open(self, dedupe_buffer_bytes: int, dirty_ratio: float) -> None:
@@ -86,8 +87,9 @@ class CompactionModel(StorageModel):
 
     @rule(where=st.floats(0, 1))
     def truncate(self, where: float) -> None:
-        # Never below what may have been compacted, which was committed.
-        first = self.log.segments.base_offsets[-1] if len(self.log.segments) else 0
+        # Never below what may have been compacted, which was committed. A segment that is active now may have been a
+        # finished one before another truncation, or before a power cut took its successor.
+        first = min(self.compacted_below, self.log.log_end_offset)
         self.run(self.log.truncate_to(first + round((self.log.log_end_offset - first) * where)))
         end_offset = self.log.log_end_offset
         self.appended = [each for each in self.appended if each.offset < end_offset]
@@ -109,6 +111,8 @@ class CompactionModel(StorageModel):
     def the_log_tells_what_the_dict_does(self) -> None:
         if not hasattr(self, "log"):
             return
+        if len(self.log.segments):
+            self.compacted_below = max(self.compacted_below, self.log.segments.base_offsets[-1])
         found = self.run(kept(self.log))
         offsets = [each.offset for each in found]
         assert offsets == sorted(set(offsets))
