@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test chaos lint interop parity-record setup clean
+.PHONY: run test spark-test chaos lint interop parity-record setup clean
 
 setup: $(VENV)/.ready
 
@@ -20,6 +20,17 @@ run: $(VENV)/.ready
 # Two at a time: most tests wait for a broker to start or a disk to sync.
 test: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# The tests of Spark, in an environment of its own with the extra `spark` (some 700 MB); the ordinary run skips those of them
+# that need it.
+SPARK_VENV := .venv-spark
+spark-test: $(SPARK_VENV)/.ready
+	$(SPARK_VENV)/bin/pytest tests/spark
+
+$(SPARK_VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(SPARK_VENV)
+	$(SPARK_VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	touch $@
 
 # Groups and transactions under kills, for CHAOS_SECONDS each; the ordinary run does the same for a few seconds. What fails
 # names its seed: PENSTOCK_CHAOS_SEED takes it.
@@ -44,6 +55,6 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) $(SPARK_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 
 include bench/Makefile.inc

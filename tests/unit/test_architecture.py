@@ -103,6 +103,8 @@ PURE_NAMES = {"pathlib": {"PurePath", "PurePosixPath"}, "io": {"BytesIO", "Strin
 EXEMPT_FROM_PORTS = {
     "runtime": "the adapters themselves",
     "testing": "runs in the user's test process and starts brokers from outside",
+    "spark.java": "looks for a Java on the user's machine",
+    "spark.session": "prepares the user's process for the Java that Spark starts",
 }
 
 
@@ -240,6 +242,9 @@ def test_nothing_outside_runtime_touches_clock_chance_disk_network_or_threads() 
         ("broker.handlers.fetch", "from penstock.broker import app"),
         ("cli.serve", "from penstock.broker.dispatch import Dispatcher"),
         ("model.errors", "from penstock import ports"),
+        ("spark.source.batch", "from penstock.broker import app"),
+        ("spark.source.batch", "from penstock.storage import log"),
+        ("client.consumer", "from penstock.spark import codec"),
         ("attic.box", "import penstock.model"),
         ("", "from penstock import cli"),
     ],
@@ -257,6 +262,7 @@ def test_an_import_against_the_direction_is_found(module: str, text: str) -> Non
         ("replication.partition", "from penstock.cluster.image import MetadataImage"),
         ("replication.partition", "from penstock.cluster import image"),
         ("broker.app", "from penstock.runtime.clock import SystemClock\nfrom penstock.broker.dispatch import X"),
+        ("spark.source.batch", "from penstock.client import Client\nfrom penstock.runtime.clock import SystemClock"),
         ("broker.dispatch", "from penstock.broker.api import Api\nfrom penstock.protocol import codec"),
         ("cli.serve", "from penstock.broker.app import App\nfrom penstock.broker import app\nimport penstock"),
     ],

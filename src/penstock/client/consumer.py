@@ -106,6 +106,18 @@ class Reader:
 
     async def __anext__(self) -> FetchedBatch:
         """The next batch of any partition. What was fetched before a failure comes before the failure is raised."""
+        if not await self._has_batch():
+            raise StopAsyncIteration
+        return self._taken(self._queue.popleft())
+
+    async def take(self) -> list[FetchedBatch]:
+        """All batches that wait, at least one, in the order of iteration; none at the end. For those who work on whole
+        answers."""
+        if not await self._has_batch():
+            return []
+        return [self._taken(self._queue.popleft()) for _ in range(len(self._queue))]
+
+    async def _has_batch(self) -> bool:
         if not self._is_started:
             self._is_started = True
             self._spawn("run", self._run())
@@ -113,10 +125,12 @@ class Reader:
             if self._failure is not None:
                 raise self._failure
             if self._is_finished:
-                raise StopAsyncIteration
+                return False
             self._ready.clear()
             await self._ready.wait()
-        batch = self._queue.popleft()
+        return True
+
+    def _taken(self, batch: FetchedBatch) -> FetchedBatch:
         self._queued_bytes -= len(batch.data)
         partition = self._partitions[batch.tp]
         partition.queued_count -= 1

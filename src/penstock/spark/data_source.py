@@ -1,0 +1,61 @@
+"""The data source that Spark finds by its name, ``penstock``: columns, and who reads.
+
+Spark finds it through the package ``pyspark_penstock``, or ``spark.dataSource.register(PenstockDataSource)``. Importing
+this imports pyspark's data source classes, and neither pyarrow nor numba.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from penstock.spark.source.errors import WrongOption, nearest
+from penstock.spark.source.options import parse_include_headers, parse_options
+
+COLUMNS = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "timestampType": "int",
+}
+HEADERS = {"headers": "array<struct<key:string,value:binary>>"}
+"""Only with ``includeHeaders``."""
+
+
+class PenstockDataSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "penstock"
+
+    def schema(self) -> str:
+        return ", ".join(f"{name} {kind}" for name, kind in self._columns().items())
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from penstock.spark.source.batch import BatchReader
+
+        return BatchReader(parse_options(self.options, is_stream=False), self._checked(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        from penstock.spark.source.stream import StreamReader
+
+        return StreamReader(parse_options(self.options, is_stream=True), self._checked(schema))
+
+    def _columns(self) -> dict[str, str]:
+        return {**COLUMNS, **(HEADERS if parse_include_headers(self.options) else {})}
+
+    def _checked(self, schema: StructType) -> list[str]:
+        """The names of the columns that the user wants: some of ours, in any order, each with our type."""
+        known = self._columns()
+        for field in schema.fields:
+            if field.name not in known:
+                more = (
+                    "; it comes with the option includeHeaders" if field.name in HEADERS else nearest(field.name, known)
+                )
+                raise WrongOption(f"a topic has no column {field.name}, only {', '.join(known)}{more}")
+            kind = field.dataType.simpleString()
+            if kind != known[field.name]:
+                raise WrongOption(f"column {field.name} is {known[field.name]}, not {kind}: cast it after reading")
+        return schema.fieldNames()

