@@ -39,8 +39,6 @@ SYNC_ALL_FROM_LOGS = 8
 """As many dirty logs are served by one syncfs, one at a time, while the next ones gather. Measured: 8 files take 1.3 ms
 with fdatasync on four threads and 0.6 ms with syncfs, 128 files 20 and 3.4 ms. Below it syncfs is avoided: it also
 waits for what other programs wrote to that file system."""
-GATHERING_TURNS_MAX = 4
-"""While each turn of the loop brings more dirty logs, that many are waited for before one syncfs serves them all."""
 LAG_S = 0.05
 """How long an append may stay unsynced when nobody waits for it (docs/decisions/0001)."""
 _NEVER_MS = 9_223_372_036_854_775_807
@@ -77,9 +75,6 @@ class GroupCommit:
         self._syncing: dict[PartitionLog, None] = {}
         self._jobs = 0
         self._is_gathering = False
-        self._turns = 0
-        self._found = 0  # dirty logs at the turn before
-        self._crowd = 0  # logs of the last sync that was begun
         self._timer: TimerHandle | None = None
         self._timer_due = 0.0
         self.failed: OSError | None = None
@@ -162,14 +157,7 @@ class GroupCommit:
     # --- syncing ------------------------------------------------------------------------------------------------------
 
     def _gathered(self) -> None:
-        found = len(self._ready)
-        if self._crowd >= SYNC_ALL_FROM_LOGS and found > self._found and self._turns < GATHERING_TURNS_MAX:
-            self._turns += 1
-            self._found = found
-            asyncio.get_running_loop().call_soon(self._gathered)
-            return
         self._is_gathering = False
-        self._turns = self._found = 0
         self._start()
 
     def _start(self) -> None:
@@ -196,7 +184,6 @@ class GroupCommit:
                 log.flush_state = SYNCING
                 flushes.append(flush)
         if flushes:
-            self._crowd = len(flushes)
             self._submit(flushes)
 
     def _submit(self, flushes: list[Flush]) -> None:
