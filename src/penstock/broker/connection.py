@@ -78,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._collected: list[Buffer] = []
         self._collected_bytes = 0
         self._serving = False
-        self._held = 0 if server.is_open else 1
+        self._held = 0
         self._starved = False
         self._write_paused = False
         self._reading_paused = False

@@ -50,7 +50,7 @@ class Server:
         self.refused_counts = {"max_connections": 0, "max_connections_per_ip": 0}
         self.dropped_counts = {"idle": 0, "malformed": 0, "memory": 0, "bug": 0}
         self.timed_slots: dict[Slot, Timing] = {}
-        self.is_open = False  # connections are accepted and wait until the broker is ready
+        self.is_open = False  # connections that are accepted wait: until the broker is ready, or for their end
         self._settings = settings
         self._clock = clock
         self._network = network
@@ -93,6 +93,7 @@ class Server:
         for listener in self._listeners:
             await listener.close()
         self._listeners.clear()
+        self.is_open = False  # for those who were accepted in this turn, and come to be in the next
         for connection in list(self._connections):
             connection.hold()
 
@@ -125,6 +126,10 @@ class Server:
         self._per_host[host] = here
         self._connections[connection] = None
         self.opened_count += 1
+        if not self.is_open:
+            # Here, where it becomes one of those whom ``open`` lets go: loops make a connection a turn before they call
+            # this, and one that was held from then on would be held for ever if the broker opened in between.
+            connection.hold()
         limits = self._settings
         if len(self._connections) > limits.connections_max:
             self.refused_counts["max_connections"] += 1

@@ -352,3 +352,31 @@ def test_nobody_is_served_before_the_broker_is_ready() -> None:
         assert transport.written == b"1"
 
     in_loop(check)
+
+
+def test_who_is_accepted_before_the_broker_is_ready_and_comes_to_be_after_it_is_served() -> None:
+    """Loops ask for the protocol of a new connection one turn before they tell it that it is connected."""
+
+    def check(world: World) -> None:
+        world.server.is_open = False
+        connection, transport = Connection(world.server, INFO), Transport("10.0.0.1")
+        world.server.open()
+        connection.connection_made(transport)  # type: ignore[arg-type]
+        receive(connection, request("e", b"1"))
+        assert transport.written == b"1"
+        assert transport.reading
+
+    in_loop(check)
+
+
+def test_who_is_accepted_before_the_broker_stops_and_comes_to_be_after_it_is_not_served() -> None:
+    async def check(world: World) -> None:
+        connection, transport = Connection(world.server, INFO), Transport("10.0.0.1")
+        await world.server.stop_serving()
+        connection.connection_made(transport)  # type: ignore[arg-type]
+        receive(connection, request("e", b"1"))
+        assert world.script.served == []
+        await world.server.close()
+        assert transport.closing
+
+    in_loop(check)
