@@ -70,13 +70,19 @@ class Server:
     async def listen(self, host: str, port: int, info_for: Callable[[int], ListenerInfo]) -> int:
         """Accept connections; ``info_for(port)`` describes the listener once its port is known. Returns the port."""
         info: ListenerInfo | None = None
+        early: list[Connection] = []
 
         def accept() -> Connection:
-            assert info is not None
-            return Connection(self, info)
+            # Never raises: uvloop would accept nobody on this address any more.
+            connection = Connection(self, info or info_for(port))
+            if info is None:
+                early.append(connection)
+            return connection
 
         listener = await self._network.listen(host, port, accept)
         info = info_for(listener.port)
+        for connection in early:  # they came by one of the host's addresses while the others were still being bound
+            connection.listener = info
         self._listeners.append(listener)
         if self._sweep_timer is None:
             self._sweep_timer = self._clock.call_later(SWEEP_SECONDS, self._sweep)

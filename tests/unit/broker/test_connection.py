@@ -91,11 +91,17 @@ class Listening:
 
 
 class Net:
+    """``accepts_early``: somebody comes before the last address is bound."""
+
     def __init__(self) -> None:
         self.accept: Callable[[], Connection] | None = None
+        self.accepts_early = False
+        self.early: list[Connection] = []
 
     async def listen(self, host: str, port: int, factory: Any) -> Listening:
         self.accept = factory
+        if self.accepts_early:
+            self.early.append(factory())
         return Listening()
 
 
@@ -378,5 +384,20 @@ def test_who_is_accepted_before_the_broker_stops_and_comes_to_be_after_it_is_not
         assert world.script.served == []
         await world.server.close()
         assert transport.closing
+
+    in_loop(check)
+
+
+def test_who_comes_by_one_address_while_another_is_being_bound_is_served_under_the_port_that_was_found() -> None:
+    async def check(world: World) -> None:
+        world.server.is_open = False
+        world.net.accepts_early = True
+        port = await world.server.listen("localhost", 0, lambda port: INFO._replace(advertised_port=port))
+        connection, transport = world.net.early[0], Transport("10.0.0.1")
+        connection.connection_made(transport)  # type: ignore[arg-type]
+        receive(connection, request("e", b"1"))
+        world.server.open()
+        assert transport.written == b"1"
+        assert connection.listener.advertised_port == port
 
     in_loop(check)
