@@ -21,7 +21,7 @@ run: $(VENV)/.ready
 test: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist loadfile
 
-# The tests of Spark, in an environment of its own with the extra `spark` (some 700 MB); the ordinary run skips those of them
+# The tests of Spark, in an environment of its own with the extra `spark` (1.4 GB); the ordinary run skips those of them
 # that need it.
 SPARK_VENV := .venv-spark
 spark-test: $(SPARK_VENV)/.ready

@@ -57,6 +57,27 @@ def test_many_partitions_and_more_than_one_answer_holds(bootstrap: str, topic_na
         assert [one.offset for one in found if one.tp.partition == partition] == list(range(partition, 40))
 
 
+def test_whole_answers_can_be_taken_at_once_and_the_end_is_an_empty_one(bootstrap: str, topic_name: str) -> None:
+    create(bootstrap, topic_name, 2)
+    other = ConfluentClient(bootstrap)
+    for partition in range(2):
+        other.produce(topic_name, [Sent(bytes(50_000)) for _ in range(20)], partition=partition)
+
+    async def scenario(client: Client) -> list[RecordView]:
+        starts = {TopicPartition(topic_name, partition): 3 for partition in range(2)}
+        found: list[RecordView] = []
+        async with Reader(client, starts, max_bytes=300_000, partition_max_bytes=100_000) as reader:
+            while batches := await reader.take():
+                found += records_of(batches)
+                assert reader.position(batches[-1].tp) == batches[-1].next_offset
+            assert await reader.take() == []
+        return found
+
+    found = run_with_client(bootstrap, scenario)
+    for partition in range(2):
+        assert [one.offset for one in found if one.tp.partition == partition] == list(range(3, 20))
+
+
 def test_a_follower_sees_records_as_they_come(bootstrap: str, topic_name: str) -> None:
     create(bootstrap, topic_name)
     other = ConfluentClient(bootstrap)

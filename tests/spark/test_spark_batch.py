@@ -259,6 +259,7 @@ def test_sql_reads_a_topic_too_and_plans_show_no_secret(
 def test_the_source_can_be_registered_by_hand(spark: SparkSession, spark_broker: Broker, topic: str) -> None:
     from penstock.spark.data_source import PenstockDataSource
 
-    spark.dataSource.register(PenstockDataSource)
+    other = spark.newSession()
+    other.dataSource.register(PenstockDataSource)
     spark_broker.produce(topic, ["x"])
-    assert values(batch(spark, options_of(spark_broker, topic)).collect()) == ["x"]
+    assert values(batch(other, options_of(spark_broker, topic)).collect()) == ["x"]

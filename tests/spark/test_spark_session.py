@@ -11,7 +11,7 @@ import pytest
 from penstock import __version__
 from penstock.spark import session as sessions
 from penstock.spark.java import Java
-from penstock.spark.session import SessionFailed, check_nodes, start_session, use_this_python
+from penstock.spark.session import SessionFailed, check_nodes, start_session, use_a_java, use_this_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,6 +43,7 @@ def test_this_python_is_used_unless_the_user_has_said_otherwise(monkeypatch: pyt
         monkeypatch.delenv(name)
     monkeypatch.setenv("PATH", "")
     use_this_python()
+    use_a_java()
     assert os.environ["PYSPARK_PYTHON"] == os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
     assert os.environ["JAVA_HOME"] == "/java"
     assert os.environ["PATH"] == os.defpath

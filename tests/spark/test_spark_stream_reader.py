@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import pickle
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.client import Client
+from penstock.client import Client, ClientError
 from penstock.client.admin import Admin
 from penstock.client.groups import Groups
 from penstock.model import TopicPartition
@@ -25,49 +25,10 @@ pytest.importorskip("numba")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from penstock.spark.source.errors import DataLost, WrongCheckpoint
-from penstock.spark.source.options import parse_options
-from penstock.spark.source.stream import StreamReader
+from spark.engine import Engine, offsets_of
 
 if TYPE_CHECKING:
     from penstock.spark.source.offsets import Document
-
-COLUMNS = ("value", "partition", "offset")
-
-
-class Engine:
-    """What Spark does with a reader: its log of offsets is a list, and a text is compared with a text."""
-
-    def __init__(self, given: dict[str, str], log: list[Document] | None = None) -> None:
-        self.reader = StreamReader(parse_options(given, is_stream=True), COLUMNS)
-        self.log = [] if log is None else log
-
-    @property
-    def start(self) -> Document:
-        return json.loads(json.dumps(self.log[-1] if self.log else self.reader.initialOffset()))
-
-    def batch(self, limit: Any = None) -> list[str] | None:
-        """The values of one more batch; None when there is none."""
-        start = self.start
-        end = self.reader.latestOffset(start, limit or self.reader.getDefaultReadLimit())
-        if json.dumps(end) == json.dumps(start):
-            return None
-        self.log.append(end)
-        return self.values(start, end)
-
-    def values(self, start: Document, end: Document) -> list[str]:
-        partitions = self.reader.partitions(start, json.loads(json.dumps(end)))
-        task = pickle.loads(pickle.dumps(self.reader))
-        found = []
-        for partition in pickle.loads(pickle.dumps(partitions)):
-            for rows in task.read(partition):
-                found += [value.decode() for value in rows.column("value").to_pylist()]
-        return found
-
-    def to_end(self) -> list[str]:
-        found: list[str] = []
-        while (more := self.batch()) is not None:
-            found += more
-        return found
 
 
 @pytest.fixture
@@ -87,10 +48,6 @@ def engine(spark_broker: Broker, topic: str, started: list[Engine]) -> Any:
         return started[-1]
 
     return start
-
-
-def offsets_of(document: Document) -> dict[str, dict[str, int]]:
-    return {name: parts for name, parts in document.items() if "#" not in name}
 
 
 def change_topics(broker: Broker, action: str, *arguments: Any) -> None:
@@ -196,6 +153,21 @@ def test_available_now_ends_where_the_topic_ended_when_it_began(engine: Any, spa
     assert [query.batch() for _ in range(4)] == [[], ["0", "1"], ["2"], None]
 
 
+def test_available_now_leaves_partitions_that_came_later_to_the_next_query(
+    engine: Any, spark_broker: Broker, topic: str
+) -> None:
+    spark_broker.create_topic(topic)
+    spark_broker.produce(topic, ["old"])
+    query = engine(startingOffsets="earliest")
+    query.reader.prepareForTriggerAvailableNow()
+    change_topics(spark_broker, "create_partitions", topic, 2)
+    spark_broker.produce(topic, [Record("new", partition=1)])
+    assert query.to_end() == ["old"]
+    following = engine(query.log)
+    following.reader.prepareForTriggerAvailableNow()
+    assert following.to_end() == ["new"]
+
+
 # --- what comes and goes ----------------------------------------------------------------------------------------------
 
 
@@ -287,6 +259,60 @@ def test_a_range_that_is_gone_altogether_is_left_out(engine: Any, spark_broker: 
     assert query.to_end() == ["5"]
 
 
+def test_a_range_that_the_log_does_not_reach_is_never_taken_for_read(
+    engine: Any, spark_broker: Broker, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    spark_broker.produce(topic, ["a", "b"])
+    start, beyond = {topic: {"0": 1}}, {topic: {"0": 5}}
+    patience = {"kafkaConsumer.pollTimeoutMs": "200"}
+    with pytest.raises(DataLost, match=f"{topic}-0: nothing came at offset 2 for 0.2 s, and 5 is the end"):
+        engine(**patience).values(start, beyond)
+    with caplog.at_level(logging.WARNING, "penstock.spark"):
+        assert engine(failOnDataLoss="false", **patience).values(start, beyond) == ["b"]
+    assert "nothing came at offset 2" in caplog.text
+
+
+def test_a_read_that_ends_early_is_an_error_whatever_the_reason(
+    engine: Any, spark_broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nothing(_: Any) -> list[Any]:
+        return []
+
+    spark_broker.produce(topic, ["a", "b"])
+    monkeypatch.setattr("penstock.client.consumer.Reader.take", nothing)
+    with pytest.raises(ClientError, match="reading ended at offset 0, before 2"):
+        engine(failOnDataLoss="false").values({topic: {"0": 0}}, {topic: {"0": 2}})
+
+
+def test_a_task_goes_on_where_it_was_when_its_broker_was_killed(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.spark.source.reading.BUFFER_BYTES_MAX", 1)
+    sent = [f"{number:04}" + "x" * 1_000 for number in range(300)]
+    with Broker() as broker:
+        for number in range(0, len(sent), 20):  # many batches, each larger than an answer may be
+            broker.produce(topic, sent[number : number + 20])
+        small = {"kafka.max.partition.fetch.bytes": "1000", "kafka.fetch.max.bytes": "1000"}
+        query = Engine(options_of(broker, topic, startingOffsets="earliest", **small))
+        (partition,) = query.reader.partitions({topic: {"0": 0}}, {topic: {"0": len(sent)}})
+        found: list[str] = []
+        for count, rows in enumerate(query.reader.read(partition)):
+            found += [value.decode() for value in rows.column("value").to_pylist()]
+            if count in (1, 4):
+                broker.restart(kill=True)
+    assert found == sent
+
+
+def test_a_task_that_is_given_up_leaves_no_thread_behind(engine: Any, spark_broker: Broker, topic: str) -> None:
+    spark_broker.produce(topic, ["a", "b"])
+    query = engine()
+    (partition,) = query.reader.partitions({topic: {"0": 0}}, {topic: {"0": 2}})
+    before = threading.active_count()
+    rows = query.reader.read(partition)
+    next(rows)
+    assert threading.active_count() == before + 1
+    rows.close()
+    assert threading.active_count() == before
+
+
 def test_a_checkpoint_of_sparks_own_connector_is_gone_on_with(engine: Any, spark_broker: Broker, topic: str) -> None:
     spark_broker.produce(topic, ["a", "b", "c"])
     log = [json.loads(f'{{"{topic}":{{"0":2}}}}')]
@@ -338,6 +364,16 @@ def test_a_group_that_can_not_be_told_does_not_stop_the_query(
         assert engine(startingOffsets="earliest", **{"kafka.group.id": group}).to_end() == ["a", "b"]
     member.close()
     assert caplog.text.count(f"group {group} was not told how far the query is") == 1
+
+
+def test_a_group_that_nobody_answers_for_does_not_stop_the_query(
+    engine: Any, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("penstock.spark.source.stream.COMMIT_TIMEOUT_S", 0.1)
+    nobody = engine(**{"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.group.id": "g"})
+    with caplog.at_level(logging.WARNING, "penstock.spark"):
+        nobody.reader.commit({topic: {"0": 5}})
+    assert "group g was not told how far the query is: no answer in time" in caplog.text
 
 
 def test_the_latest_offset_is_reported_beside_the_one_that_a_batch_takes(

@@ -63,6 +63,7 @@ def start_session(
         session = _opened(builder.remote(remote), config or {}, f"the Spark Connect server {remote}")
         check_nodes(session)
         return session
+    use_a_java()
     master = master or MASTER_DEFAULT
     is_local = master.startswith("local")
     settings = {**embedded_settings(), **(config or {})} if is_local else dict(config or {})
@@ -75,12 +76,15 @@ def start_session(
 
 
 def use_this_python() -> None:
-    """Spark looks for data sources, and runs Python, with the interpreter that runs this; and with a Java that will do.
-    Variables that the user has set stay."""
+    """Spark looks for data sources, and runs Python, with the interpreter that runs this, unless the user has named
+    another: on a cluster, where executors have theirs elsewhere."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    java = find_java()
-    os.environ["JAVA_HOME"] = java.home
+
+
+def use_a_java() -> None:
+    """Spark's launcher finds a Java that will do, and the shell that it is written for."""
+    os.environ["JAVA_HOME"] = find_java().home
     path = os.environ.get("PATH", "")
     if not any(os.access(os.path.join(folder, "bash"), os.X_OK) for folder in path.split(os.pathsep) if folder):
         # Spark's launcher is a script for bash.

@@ -89,8 +89,10 @@ class _Reading:
                 if self._reader.position(self._wanted.tp) > before:
                     continue  # nothing but what a reader must not see, and a lot of it
                 raise self._stuck() from None
-            if not batches and self._reader.position(self._wanted.tp) < self._wanted.end_offset:
-                raise self._stuck()
+            position = self._reader.position(self._wanted.tp)
+            if not batches and position < self._wanted.end_offset:  # the reader promises otherwise
+                what = f"{self._wanted.tp}: reading ended at offset {position}, before {self._wanted.end_offset}"
+                raise ClientError(ErrorCode.UNKNOWN_SERVER_ERROR, what)
             return batches
 
     async def _check_topic(self, client: Client) -> None:

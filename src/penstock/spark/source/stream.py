@@ -14,13 +14,13 @@ A crash     leaves nothing behind but the group's offsets, which the next batch 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from penstock.client import ClientError
+from penstock.client import Client, ClientError
 from penstock.model import TopicPartition
 from penstock.runtime.clock import SystemClock
 from penstock.spark.source.cluster import (
@@ -41,6 +41,8 @@ from penstock.spark.source.values import LONG_MAX
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+T = TypeVar("T")
 
 _log = logging.getLogger("penstock.spark")
 
@@ -116,11 +118,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._ask(lambda client: earliest_offsets(client, arrived, self._options.client))
 
     def _until_target(self, ends: Offsets) -> Offsets:
-        """Not beyond where an AvailableNow query ends."""
+        """Not beyond where an AvailableNow query ends; partitions that have come since then are for the next one."""
         if self._target is None:
             return ends
         target = self._target.by_partition
-        return Offsets({tp: min(end, target.get(tp, end)) for tp, end in ends.by_partition.items()}, ends.topic_ids)
+        return Offsets(
+            {tp: min(end, target[tp]) for tp, end in ends.by_partition.items() if tp in target}, ends.topic_ids
+        )
 
     def reportLatestOffset(self) -> Document | None:
         return None if self._latest is None else self._latest.document()
@@ -175,5 +179,5 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._link = Link(self._options.client)
         return self._link
 
-    def _ask(self, question: Any) -> Any:
+    def _ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
         return self._linked().run(question)
