@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 from ..measure import Scenario
-from . import compaction, durable, exactly_once, group_life, groups, growth, metrics, requests, startup, throughput
+from . import (
+    compaction,
+    durable,
+    exactly_once,
+    group_life,
+    groups,
+    growth,
+    metrics,
+    requests,
+    spark_codec,
+    startup,
+    throughput,
+)
 
 ALL: tuple[Scenario, ...] = (
     *throughput.SCENARIOS,
@@ -16,4 +28,5 @@ ALL: tuple[Scenario, ...] = (
     *growth.SCENARIOS,
     *compaction.SCENARIOS,
     *startup.SCENARIOS,
+    *spark_codec.SCENARIOS,
 )

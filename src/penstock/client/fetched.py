@@ -39,7 +39,7 @@ class RecordView(NamedTuple):
 class FetchedBatch:
     """One batch as it stands in the log. ``records`` decodes it; ``data`` is for those who do that themselves."""
 
-    __slots__ = ("data", "end_offset", "from_offset", "header", "high_watermark", "tp")
+    __slots__ = ("data", "end_offset", "fetched", "from_offset", "header", "high_watermark", "position", "tp")
 
     def __init__(
         self,
@@ -47,6 +47,8 @@ class FetchedBatch:
         header: BatchHeader,
         data: memoryview,
         *,
+        fetched: memoryview,
+        position: int,
         from_offset: int,
         end_offset: int | None,
         high_watermark: int,
@@ -54,6 +56,10 @@ class FetchedBatch:
         self.tp = tp
         self.header = header
         self.data = data
+        self.fetched = fetched
+        """All that came with it, for those who decode many batches at once; ``data`` is a part of it."""
+        self.position = position
+        """Where in ``fetched`` it begins."""
         self.from_offset = from_offset
         """Records before it were not asked for, though they are in the batch."""
         self.end_offset = end_offset
@@ -146,6 +152,8 @@ def cut_records(
                 tp,
                 header,
                 data,
+                fetched=view,
+                position=position - size_bytes,
                 from_offset=from_offset,
                 end_offset=end_offset,
                 high_watermark=high_watermark,

@@ -17,10 +17,13 @@ import pyarrow as pa
 from penstock.client.fetched import FetchedBatch, cut_records
 from penstock.model import TopicPartition
 from penstock.ports import Buffer
-from penstock.spark.codec.columns import COLUMN_TYPES, DEFAULT_COLUMNS, schema_of
+from penstock.spark.codec.columns import DEFAULT_COLUMNS, schema_of
 
 CHUNK_BYTES = 2 * 1024 * 1024
 """About how much of keys, values and headers one Arrow batch holds: what fits into a core's cache is fastest."""
+
+CHUNK_BYTES_MAX = 1024 * 1024 * 1024
+"""Half of what Arrow's 32-bit offsets can count; one record alone is never more than they can."""
 
 
 class Decoding:
@@ -58,7 +61,7 @@ def decode(
 
     Raises ``ClientError``: CORRUPT_MESSAGE (see above; damage inside of a batch is found when its chunk is made),
     RECORD_LIST_TOO_LARGE when not even the first batch is there whole, UNSUPPORTED_FOR_MESSAGE_FORMAT for records from
-    before Kafka 0.11; ``ValueError`` for a column that does not exist.
+    before Kafka 0.11; ``ValueError`` for a column that does not exist, or chunks larger than Arrow can count.
     """
     cut = cut_records(tp, data, from_offset=from_offset, end_offset=end_offset, aborted=aborted, check_crcs=check_crcs)
     schema = schema_of(columns)
@@ -69,22 +72,12 @@ def decode(
 def decode_batches(
     batches: Iterable[FetchedBatch], *, columns: Sequence[str] = DEFAULT_COLUMNS, chunk_bytes: int = CHUNK_BYTES
 ) -> Iterator[pa.RecordBatch]:
-    """The same for batches of one partition, in order, that the client's ``Reader`` has cut and checked already."""
-    schema = schema_of(columns)
-    for batch in batches:
-        rows = [
-            {
-                "key": record.key,
-                "value": record.value,
-                "topic": batch.tp.topic,
-                "partition": batch.tp.partition,
-                "offset": record.offset,
-                "timestamp": record.timestamp_ms * 1000,
-                "timestampType": int(batch.header.is_append_time),
-                "headers": [{"key": name, "value": value} for name, value in record.headers] or None,
-            }
-            for record in batch.records
-        ]
-        if rows:
-            arrays = [pa.array([row[name] for row in rows], COLUMN_TYPES[name]) for name in columns]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    """The same for batches that the client's ``Reader`` has cut and checked already.
+
+    They may come from several partitions, those of each one in order; a chunk holds rows of one partition only.
+    """
+    from penstock.spark.codec.chunks import chunks_of  # brings numba along
+
+    if not 0 < chunk_bytes <= CHUNK_BYTES_MAX:
+        raise ValueError(f"chunk_bytes is {chunk_bytes}; it has to be from 1 to {CHUNK_BYTES_MAX}")
+    return chunks_of(batches, schema_of(columns), chunk_bytes)

@@ -12,11 +12,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.compression import CODEC_NAMES
-from penstock.protocol.records.record import Record
+from penstock.protocol.records.builder import assemble
+from penstock.protocol.records.compression import CODEC_NAMES, NONE, compress
+from penstock.protocol.records.header import (
+    HEADER_BYTES,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+)
 from penstock.spark.codec.errors import CannotEncode
-from penstock.spark.codec.inputs import Bytes, RecordColumns
+from penstock.spark.codec.inputs import RecordColumns
+
+BATCH_BYTES_MAX = 2**31 - 1
+"""A batch's length is a signed 32-bit number."""
 
 
 class EncodedBatch(NamedTuple):
@@ -39,37 +48,60 @@ def encode(
     The limit holds before and after compression: a payload that does not get smaller is left uncompressed.
     ``level`` None: Kafka's default of the codec.
 
-    Raises ``CannotEncode`` with the row for a record that would not fit into a batch of its own, ``ValueError`` for
-    an unknown compression.
+    Raises ``CannotEncode`` with the row for a record that would not fit into a batch of its own (the batches before it
+    have come out by then), ``ValueError`` for an unknown compression or a row that does not exist.
     """
     if compression not in CODEC_NAMES:
         raise ValueError(f"there is no compression {compression!r}; there are {', '.join(CODEC_NAMES)}")
-    codec = CODEC_NAMES.index(compression)
-    chosen = range(columns.count) if rows is None else rows
-    pending: list[Record] = []
-    for row in chosen:
-        candidate = [*pending, _record(columns, int(row), len(pending))]
-        if len(build_batch(candidate)) > batch_bytes_max:
-            if pending:
-                yield EncodedBatch(build_batch(pending, codec=codec, level=level), len(pending))
-            candidate = [_record(columns, int(row), 0)]
-            if (size := len(build_batch(candidate))) > batch_bytes_max:
-                raise CannotEncode(f"row {row} takes {size} bytes, the limit is {batch_bytes_max}", row=int(row))
-        pending = candidate
-    if pending:
-        yield EncodedBatch(build_batch(pending, codec=codec, level=level), len(pending))
+    if not HEADER_BYTES < batch_bytes_max <= BATCH_BYTES_MAX:
+        raise ValueError(f"batch_bytes_max is {batch_bytes_max}; it has to be from 62 to {BATCH_BYTES_MAX}")
+    chosen = np.arange(columns.count) if rows is None else np.ascontiguousarray(rows, np.int64)
+    if len(chosen) and not 0 <= chosen.min() <= chosen.max() < columns.count:
+        raise ValueError(f"rows are from {chosen.min()} to {chosen.max()}, there are {columns.count}")
+    return _batches(columns, chosen, batch_bytes_max, CODEC_NAMES.index(compression), level)
 
 
-def _record(columns: RecordColumns, row: int, offset: int) -> Record:
+def _batches(
+    columns: RecordColumns, rows: npt.NDArray[np.int64], batch_bytes_max: int, codec: int, level: int | None
+) -> Iterator[EncodedBatch]:
+    from penstock.spark.codec import pack  # brings numba along
+
     headers = columns.headers
-    pairs = []
-    for entry in range(headers.starts[row], headers.ends[row]):
-        name = _one(headers.names, entry) or b""
-        pairs.append((name.decode("utf-8", "surrogateescape"), _one(headers.values, entry)))
-    timestamp = int(columns.timestamp_ms[row])
-    return Record(offset, timestamp, _one(columns.key, row), _one(columns.value, row), tuple(pairs))
+    inputs = (
+        *columns.key,
+        *columns.value,
+        *(headers.starts, headers.ends, *headers.names, *headers.values),
+        columns.timestamp_ms,
+    )
+    payload = np.empty(batch_bytes_max - HEADER_BYTES, np.uint8)
+    state = np.zeros(pack.STATE_FIELDS, np.int64)
+    while (first := int(state[pack.NEXT])) < len(rows):
+        pack.pack(rows, *inputs, payload, state)
+        count, size = int(state[pack.COUNT]), int(state[pack.SIZE])
+        row = int(rows[first])
+        if count == 0:
+            what = f"row {row} takes {HEADER_BYTES + size} bytes in a batch of its own; the limit is {batch_bytes_max}"
+            raise CannotEncode(what, row=row)
+        packed, used_codec = _compressed(payload[:size].data, codec, level)
+        batch = assemble(
+            packed,
+            base_offset=0,
+            leader_epoch=NO_LEADER_EPOCH,
+            attributes=used_codec,
+            last_offset_delta=count - 1,
+            base_timestamp=int(columns.timestamp_ms[row]),
+            max_timestamp=int(state[pack.MAX_TIMESTAMP]),
+            producer_id=NO_PRODUCER_ID,
+            producer_epoch=NO_PRODUCER_EPOCH,
+            base_sequence=NO_SEQUENCE,
+            count=count,
+        )
+        yield EncodedBatch(batch, count)
 
 
-def _one(column: Bytes, row: int) -> bytes | None:
-    start, size = int(column.starts[row]), int(column.sizes[row])
-    return None if size < 0 else column.data[start : start + size].tobytes()
+def _compressed(payload: memoryview, codec: int, level: int | None) -> tuple[bytes | memoryview, int]:
+    if codec != NONE:
+        packed = compress(codec, payload, level)
+        if len(packed) < len(payload):
+            return packed, codec
+    return payload, NONE

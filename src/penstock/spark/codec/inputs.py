@@ -17,7 +17,7 @@ from penstock.spark.codec.errors import CannotEncode
 NO_BYTES = np.empty(0, np.uint8)
 
 
-class Bytes(NamedTuple):
+class ByteColumn(NamedTuple):
     """A column of byte strings. A row's bytes are ``data[starts[row] : starts[row] + sizes[row]]``; size -1: null."""
 
     data: npt.NDArray[np.uint8]
@@ -30,16 +30,16 @@ class Headers(NamedTuple):
 
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    names: Bytes
-    values: Bytes
+    names: ByteColumn
+    values: ByteColumn
 
 
 class RecordColumns(NamedTuple):
     """What becomes of a chunk of rows, ready for ``encode`` and ``partition_of_keys``; made by ``of``."""
 
     count: int  # type: ignore[assignment]  # of rows; nobody calls tuple.count on columns
-    key: Bytes
-    value: Bytes
+    key: ByteColumn
+    value: ByteColumn
     headers: Headers
     timestamp_ms: npt.NDArray[np.int64]
 
@@ -71,10 +71,12 @@ class RecordColumns(NamedTuple):
         )
 
 
-def bytes_of(column: pa.Array | None, rows: int, name: str) -> Bytes:
+def bytes_of(column: pa.Array | None, rows: int, name: str) -> ByteColumn:
     """``name``: for the error. A column that is not there is null in all rows."""
     if column is None or pa.types.is_null(column.type):
-        return Bytes(NO_BYTES, np.zeros(rows, np.int64), np.full(rows, -1, np.int64))
+        return ByteColumn(NO_BYTES, np.zeros(rows, np.int64), np.full(rows, -1, np.int64))
+    if not isinstance(column, pa.Array):
+        raise CannotEncode(f"the column {name} comes as {type(column).__name__}; it has to be one pyarrow.Array")
     kind = column.type
     if pa.types.is_dictionary(kind):
         return bytes_of(column.dictionary_decode(), rows, name)
@@ -94,9 +96,12 @@ def bytes_of(column: pa.Array | None, rows: int, name: str) -> Bytes:
         raise CannotEncode(f"the column {name} is of type {kind}; it has to be binary or string")
     data = NO_BYTES if data_buffer is None else np.frombuffer(data_buffer, np.uint8)
     sizes = np.diff(bounds)
+    # The compiled loops check nothing: what they are given has to lie within the column.
+    if rows and (bounds[0] < 0 or sizes.min() < 0 or bounds[-1] > len(data)):
+        raise CannotEncode(f"the column {name} is damaged: its offsets point outside of its data")
     if column.null_count:
         sizes[_is_null(column)] = -1
-    return Bytes(data, bounds[:-1], sizes)
+    return ByteColumn(data, bounds[:-1], sizes)
 
 
 def _headers_of(column: pa.Array | None, rows: int) -> Headers:
@@ -111,10 +116,12 @@ def _headers_of(column: pa.Array | None, rows: int) -> Headers:
         raise CannotEncode(f"the entries of the column headers are {entry}; they have to be struct<key, value>")
     bounds = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     starts, ends = bounds[:-1].copy(), bounds[1:].copy()
+    entries = column.values
+    if rows and (bounds[0] < 0 or (ends < starts).any() or bounds[-1] > len(entries)):
+        raise CannotEncode("the column headers is damaged: its offsets point outside of its entries")
     if column.null_count:
         absent = _is_null(column)
         ends[absent] = starts[absent]
-    entries = column.values
     names = bytes_of(entries.field("key"), len(entries), "headers.key")
     values = bytes_of(entries.field("value"), len(entries), "headers.value")
     _refuse_nameless(entries, names, starts, ends)
@@ -122,7 +129,7 @@ def _headers_of(column: pa.Array | None, rows: int) -> Headers:
 
 
 def _refuse_nameless(
-    entries: pa.Array, names: Bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+    entries: pa.Array, names: ByteColumn, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> None:
     nameless = names.sizes < 0
     if entries.null_count:

@@ -11,15 +11,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from penstock.client.partitioner import partition_for_key
-from penstock.spark.codec.inputs import Bytes
+from penstock.spark.codec.inputs import ByteColumn
 
 
-def partition_of_keys(key: Bytes, partition_count: int, *, keyless_partition: int) -> npt.NDArray[np.int32]:
+def partition_of_keys(key: ByteColumn, partition_count: int, *, keyless_partition: int) -> npt.NDArray[np.int32]:
     """The partition of each row. ``key``: of ``RecordColumns``; ``keyless_partition``: for rows whose key is null."""
+    from penstock.spark.codec.murmur import place_keys  # brings numba along
+
+    if not 0 <= keyless_partition < partition_count:
+        raise ValueError(f"{keyless_partition} is not one of {partition_count} partitions")
     partitions = np.full(len(key.sizes), keyless_partition, np.int32)
-    for row in range(len(key.sizes)):
-        start, size = int(key.starts[row]), int(key.sizes[row])
-        if size >= 0:
-            partitions[row] = partition_for_key(key.data[start : start + size].tobytes(), partition_count)
+    place_keys(key.data, key.starts, key.sizes, partition_count, partitions)
     return partitions
