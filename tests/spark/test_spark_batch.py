@@ -58,22 +58,16 @@ def test_every_part_of_a_record_arrives(spark: SparkSession, spark_broker: Broke
     )
     given = options_of(spark_broker, topic, includeHeaders="true")
     rows = batch(spark, given).orderBy("partition", "offset").collect()
-    found = [
-        (
-            row.key,
-            row.value,
-            row.topic,
-            row.partition,
-            row.offset,
-            row.timestampType,
-            [tuple(one) for one in row.headers or []],
-        )
-        for row in rows
-    ]
+    found = [(row.key, row.value, row.topic, row.partition, row.offset, row.timestampType) for row in rows]
     assert found == [
-        (None, b"", topic, 0, 0, 0, []),
-        (b"a", b"apple", topic, 1, 0, 0, [("colour", b"red"), ("size", None)]),
-        (b"gone", None, topic, 1, 1, 0, []),
+        (None, b"", topic, 0, 0, 0),
+        (b"a", b"apple", topic, 1, 0, 0),
+        (b"gone", None, topic, 1, 1, 0),
+    ]
+    assert [row.headers and [tuple(one) for one in row.headers] for row in rows] == [
+        None,  # as in the connector
+        [("colour", b"red"), ("size", None)],
+        None,
     ]
     stamped = batch(spark, given).where("value = 'apple'").selectExpr("unix_millis(timestamp) AS ms").collect()
     assert [row.ms for row in stamped] == [time_ms]
