@@ -7,7 +7,8 @@ import struct
 import pytest
 
 from penstock.client import ClientError
-from penstock.model import ErrorCode
+from penstock.client.fetched import cut_records
+from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.records.builder import build_batch
 from penstock.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from penstock.protocol.records.record import Record
@@ -211,9 +212,13 @@ def test_chunks_cut_anywhere_give_the_same_rows(number: int) -> None:
         assert rows_of(decoded(data, from_offset=3, chunk_bytes=chunk_bytes)) == expected
 
 
-def test_a_batch_much_larger_than_a_chunk_is_unpacked_whole() -> None:
-    data = bytes(build_batch([Record(n, 1, None, bytes(300_000)) for n in range(20)], codec=4))
-    assert len(offsets(data, chunk_bytes=1_000)) == 20
+@pytest.mark.parametrize("number", ALL_CODECS)
+def test_batches_much_larger_than_a_chunk_are_unpacked_whole(number: int) -> None:
+    data = b"".join(
+        bytes(build_batch(numbered(3, start=start, size=200_000), base_offset=start, codec=number))
+        for start in range(0, 18, 3)
+    )
+    assert offsets(data, chunk_bytes=1_000) == list(range(18))
 
 
 def test_codecs_may_change_from_batch_to_batch() -> None:
@@ -224,11 +229,9 @@ def test_codecs_may_change_from_batch_to_batch() -> None:
     assert offsets(data) == list(range(24))
 
 
-def test_batches_of_several_partitions_keep_their_partition() -> None:
-    from penstock.client.fetched import cut_records
-    from penstock.model import TopicPartition
-
-    data = bytes(build_batch(numbered(2)))
+@pytest.mark.parametrize("number", ALL_CODECS)
+def test_batches_of_several_partitions_keep_their_partition(number: int) -> None:
+    data = bytes(build_batch(numbered(2), codec=number))
     batches = [one for p in (0, 1) for one in cut_records(TopicPartition("t", p), data, from_offset=0).batches]
     found = [batch.to_pydict() for batch in codec.decode_batches(batches, columns=("partition", "offset"))]
     assert found == [{"partition": [0, 0], "offset": [0, 1]}, {"partition": [1, 1], "offset": [0, 1]}]
@@ -265,6 +268,13 @@ def test_a_count_that_lies_is_damage(count: int) -> None:
     assert outcome(decoded, bytes(mend_crc(batch))) == "CORRUPT_MESSAGE"
 
 
+def test_an_emptied_batch_whose_count_is_negative_is_damage() -> None:
+    emptied = bytearray(build_batch(numbered(1))[:61])
+    emptied[8:12] = struct.pack(">i", 61 - 12)
+    emptied[57:61] = struct.pack(">i", -1)
+    assert outcome(decoded, bytes(mend_crc(emptied))) == "CORRUPT_MESSAGE"
+
+
 def test_an_offset_outside_of_the_batchs_range_is_damage() -> None:
     batch = build_batch([Record(9, 1, None, b"v")], last_offset_delta=8)
     assert outcome(decoded, bytes(batch)) == "CORRUPT_MESSAGE"
@@ -282,6 +292,13 @@ def test_a_time_that_microseconds_cant_count_is_damage_only_for_who_wants_the_ti
     assert outcome(decoded, data) == "CORRUPT_MESSAGE"
     (batch,) = codec.decode(data, tp=TP, from_offset=0, columns=("value",))
     assert batch.to_pydict() == {"value": [b"v"]}
+
+
+@pytest.mark.parametrize("extreme", [2**63 - 1, -(2**63)])
+def test_a_time_that_comes_round_to_a_harmless_one_is_damage(extreme: int) -> None:
+    batch = build_batch([Record(0, 0, None, b"v"), Record(1, extreme, None, b"v")])
+    batch[27:35] = struct.pack(">q", extreme)  # the base, to which the second record adds as much again
+    assert outcome(decoded, bytes(mend_crc(batch)), from_offset=1) == "CORRUPT_MESSAGE"
 
 
 def test_a_payload_that_does_not_decompress_is_damage() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -121,6 +124,52 @@ def test_garbage_is_one_clear_error_or_nothing(data: bytes, check_crcs: bool) ->
 def test_both_readers_agree_on_logs_that_were_cut_anywhere(data: bytes, draw: st.DataObject) -> None:
     cut = data[: draw.draw(st.integers(0, len(data)))]
     assert outcome(decode_rows, cut, from_offset=0) == outcome(reference_rows, cut, from_offset=0)
+
+
+FIELD_BYTES_MAX = {"time": 10, "offset": 5, "key": 5, "value": 5, "headers": 5}
+
+
+@pytest.mark.parametrize(("field", "bytes_max"), FIELD_BYTES_MAX.items())
+def test_numbers_may_be_as_long_as_their_kind_and_no_longer(field: str, bytes_max: int) -> None:
+    for length in (1, 2, 3, 5, 6, 10, 11):
+        numbers = dict.fromkeys(FIELD_BYTES_MAX, b"\x00") | {field: b"\x80" * (length - 1) + b"\x00"}
+        body = b"\x00" + b"".join(numbers.values())
+        data = batch_around(bytes([2 * len(body)]) + body, 1)
+        found = outcome(decode_rows, data, from_offset=0)
+        assert found == outcome(reference_rows, data, from_offset=0)
+        assert found == ([(b"", b"", 0, 1_000, 0, None)] if length <= bytes_max else "CORRUPT_MESSAGE"), length
+
+
+GUARDED = """
+import ctypes, mmap, random, sys
+sys.path[:0] = {path!r}
+from spark.test_codec_fuzz import batch_around, decode_rows, outcome
+
+# Bytes that end where a page begins that nobody may read: one step too far ends the process.
+memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+chance = random.Random(1)
+body = bytes.fromhex("1e000000066b657904766102026e027600000000")
+for count in range(1, 4):
+    for length in range(40):
+        for _ in range(60):
+            payload = bytearray((bytes([2 * chance.randrange(64)]) + body * 2)[:length])
+            for _ in range(chance.randrange(3) if payload else 0):
+                place = chance.randrange(len(payload))
+                payload[place] = chance.choice([0, 1, 2, 0x10, 0x40, 0x7E, 0x7F, 0x80, 0xFE, 0xFF])
+            data = batch_around(bytes(payload), count)
+            start = mmap.PAGESIZE - len(data)
+            memory[start : mmap.PAGESIZE] = data
+            outcome(decode_rows, memoryview(memory)[start : mmap.PAGESIZE], from_offset=0)
+print("read to the last byte")
+"""
+
+
+def test_nothing_is_read_behind_the_last_byte() -> None:
+    program = GUARDED.replace("{path!r}", repr([path for path in sys.path if path]))
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout.strip()) == (0, "read to the last byte"), done.stderr
 
 
 def test_every_length_inside_of_a_record_may_lie() -> None:
