@@ -266,6 +266,13 @@ def test_sliced_headers_belong_to_their_rows() -> None:
     assert found == [(), (), (("b", b"2"), ("b", b"2"))]
 
 
+def test_what_lies_behind_a_null_list_is_not_looked_at() -> None:
+    entries = pa.array([{"key": None, "value": b"1"}, {"key": "b", "value": b"2"}], HEADERS.value_type)
+    column = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), entries, mask=pa.array([True, False]))
+    columns = RecordColumns.of(value=pa.nulls(2), headers=column, now_ms=NOW_MS)
+    assert [one.headers for one in read(encode(columns, batch_bytes_max=ONE_MB))] == [(), (("b", b"2"),)]
+
+
 def test_offsets_that_point_outside_of_their_data_are_refused() -> None:
     good = pa.array([b"abc", b"de"], pa.binary())
     offsets = pa.py_buffer(struct.pack("<3i", 0, 9, 5))  # Arrow itself looks at the first and the last only
