@@ -1,8 +1,9 @@
 """Members that join, sync, heartbeat, leave, crash, come back and wait, in any order; beside them a simple model.
 
 What must hold after every step: a generation is accepted from the members of one rebalance only; all members of a
-stable group have its generation and its leader; every request is answered once at most. And in the end, when time
-passes and nobody says anything more: every request has been answered, and the group is empty.
+stable group have its generation and its leader; every request is answered once at most, and none waits longer than a
+rebalance may take, whatever the others do meanwhile. And in the end, when time passes and nobody says anything more:
+every request has been answered, and the group is empty.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from unit.coordination.classic_world import DELAY_MS, GROUP, Joined, Synced, Wai
 SESSION_MS = 6_000
 REBALANCE_MS = 9_000
 INSTANCES = ("one", "two")
+WAIT_MS_MAX = DELAY_MS + REBALANCE_MS
+"""A join or sync phase ends with the rebalance time-out; the last piece of an initial delay may reach beyond it."""
 LONG_MS = 400_000
 """Longer than every time-out, the five minutes of a first join included."""
 
@@ -66,6 +69,8 @@ class Members(RuleBasedStateMachine):
         self.world = World(GroupSettings(initial_rebalance_delay_ms=delay_ms, members_max=size))
         self.alive: list[Client] = []
         self.requests: list[Waiting] = []
+        self.waits_since_s: dict[Waiting, float] = {}
+        """Without the time in which nothing could be committed."""
         self.generations: dict[int, str] = {}
         """Generation -> its leader, as members heard it."""
 
@@ -155,6 +160,16 @@ class Members(RuleBasedStateMachine):
         if client in self.alive:
             self.alive.remove(client)
 
+    @rule()
+    def more_and_more_come_while_the_others_stay_and_do_not_join_again(self) -> None:
+        for _ in range(2 * WAIT_MS_MAX // SESSION_MS + 1):
+            self.remember(self.world.join(version=3, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS))
+            for client in self.alive:
+                client.listen()
+                self.heartbeats(client)
+            self.world.advance_ms(SESSION_MS // 2)
+            self.nobody_waits_longer_than_a_rebalance_takes()
+
     # --- the coordinator
 
     @rule(milliseconds=st.sampled_from([1, 500, DELAY_MS, SESSION_MS // 2, SESSION_MS, REBALANCE_MS]))
@@ -167,6 +182,8 @@ class Members(RuleBasedStateMachine):
 
     @rule()
     def commits_come(self) -> None:
+        if self.world.holds_commits:
+            self.waits_since_s = dict.fromkeys(self.requests, self.world.clock.monotonic())
         self.world.holds_commits = False
         self.world.commit()
 
@@ -190,6 +207,7 @@ class Members(RuleBasedStateMachine):
 
     def remember(self, request: Any) -> Any:
         self.requests.append(request)
+        self.waits_since_s[request] = self.world.clock.monotonic()
         return request
 
     def join(self, client: Client, **how: Any) -> None:
@@ -212,6 +230,15 @@ class Members(RuleBasedStateMachine):
     def every_request_is_answered_once_at_most(self) -> None:
         for request in getattr(self, "requests", ()):
             assert len(request.answers) <= 1
+
+    @invariant()
+    def nobody_waits_longer_than_a_rebalance_takes(self) -> None:
+        if not hasattr(self, "world") or self.world.holds_commits:
+            return
+        now_s = self.world.clock.monotonic()
+        for request in self.requests:
+            waited_ms = (now_s - self.waits_since_s[request]) * 1000
+            assert not request.is_parked or waited_ms <= WAIT_MS_MAX, f"{request} has waited for {waited_ms:.0f} ms"
 
     @invariant()
     def a_generation_has_one_leader(self) -> None:
