@@ -102,6 +102,7 @@ def add_json(parser: argparse._ActionsContainer, what: str = "for scripts: one J
 def run_with_broker(parser: argparse.ArgumentParser, command: str) -> None:
     """``command``: ``module.function`` of this package, a coroutine that takes the client and the options and returns
     the exit code. It is imported only when it is run: the client costs more than all the parsing."""
+    add_broker(parser)
     parser.set_defaults(run=partial(_ask_broker, command))
 
 

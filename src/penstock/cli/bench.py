@@ -6,7 +6,6 @@ import argparse
 
 from penstock.cli.arguments import (
     add_actions,
-    add_broker,
     add_json,
     count,
     describe,
@@ -47,7 +46,6 @@ def _configure_produce(parser: argparse.ArgumentParser) -> None:
     _add_load(parser)
     parser.add_argument("--rate", type=count, metavar="N", help="at most this many records a second (no limit)")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "bench_run.bench_produce")
 
 
@@ -62,7 +60,6 @@ def _configure_consume(parser: argparse.ArgumentParser) -> None:
     )
     _add_load(parser)
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "bench_run.bench_consume")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import re
 
-from penstock.cli.arguments import add_broker, add_json, count, describe, names_of, partition_number, run_with_broker
+from penstock.cli.arguments import add_json, count, describe, names_of, partition_number, run_with_broker
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -53,7 +53,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--show-timestamp", action="store_true", help="the timestamp, as ISO 8601 in UTC")
     show.add_argument("--separator", default="\\t", metavar="TEXT", help="between these and the value (\\t)")
     add_json(show, "one JSON object per line, with everything")
-    add_broker(parser)
     run_with_broker(parser, "consume_run.consume")
 
 

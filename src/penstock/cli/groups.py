@@ -8,7 +8,6 @@ import re
 from penstock.cli.arguments import (
     OFFSET_MAX,
     add_actions,
-    add_broker,
     add_json,
     describe,
     names_of,
@@ -49,7 +48,6 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", metavar="STATE", help="only those in this state: Stable, Empty, ...")
     parser.add_argument("--type", metavar="TYPE", help="only those of this type: classic, consumer")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "groups_show.show_list")
 
 
@@ -63,7 +61,6 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
     )
     names_of("groups", parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (all)"))
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "groups_show.show_details")
 
 
@@ -102,7 +99,6 @@ def _configure_reset(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--shift-by", type=shift_number, metavar="N", help="so many offsets on, or back with -N")
     parser.add_argument("--execute", action="store_true", help="do it, rather than show it")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "groups_reset.reset")
 
 
@@ -116,7 +112,6 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     names_of("groups", parser.add_argument("names", metavar="NAME", nargs="+", help="the groups"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "groups_delete.delete")
 
 

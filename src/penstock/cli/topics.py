@@ -6,7 +6,6 @@ import argparse
 
 from penstock.cli.arguments import (
     add_actions,
-    add_broker,
     add_json,
     count,
     describe,
@@ -46,7 +45,6 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--internal", action="store_true", help="internal ones, too")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "topics_show.show_list")
 
 
@@ -65,7 +63,6 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "topics_change.create")
 
 
@@ -81,7 +78,6 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "topics", parser.add_argument("names", metavar="NAME", nargs="*", help="the topics (all but internal ones)")
     )
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "topics_show.show_details")
 
 
@@ -105,7 +101,6 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--partitions", type=count, metavar="N", help="how many there shall be; never fewer than now")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "topics_change.alter")
 
 
@@ -119,5 +114,4 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     names_of("topics", parser.add_argument("names", metavar="NAME", nargs="+", help="the topics"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
-    add_broker(parser)
     run_with_broker(parser, "topics_change.delete")

@@ -61,6 +61,20 @@ def batched(label: str, *transactions: dict[str, Any], **options: Any) -> Ask:
     )
 
 
+NOTHING_SEEN_NOR_DONE = [
+    list_offsets(LATEST, label="what is certain", isolation_level=1),
+    fetch("read", isolation_level=1),
+    offsets("none", require_stable=True),
+    write("continued", first=2),
+    write("continued by an old client", first=2, versions=range(3, 12)),
+    add("a partition added", versions=range(4)),
+    add_group("a group added", versions=ALL),
+    commit("more offsets", versions=ALL),
+    end("committed", versions=ALL),
+    end("aborted", committed=False, versions=ALL),
+]
+"""Of a transaction that another has ended: nobody sees it, and its producer can't go on with it in any way."""
+
 SCRIPTS = [
     Script(
         "a transaction that takes too long",
@@ -73,16 +87,7 @@ SCRIPTS = [
             commit("offsets too"),
             described("aborted", "CompleteAbort"),
             known_producers("known"),
-            list_offsets(LATEST, label="what is certain", isolation_level=1),
-            fetch("read", isolation_level=1),
-            offsets("none", require_stable=True),
-            write("continued", first=2),
-            write("continued by an old client", first=2, versions=range(3, 12)),
-            add("a partition added", versions=range(4)),
-            add_group("a group added", versions=ALL),
-            commit("more offsets", versions=ALL),
-            end("committed", versions=ALL),
-            end("aborted", committed=False, versions=ALL),
+            *NOTHING_SEEN_NOR_DONE,
             init("by the producer that had it", producer_id="${pid}", producer_epoch=0),
             init("once more", producer_id="${pid}", producer_epoch=0),
             write("begun again", 1),
@@ -114,16 +119,7 @@ SCRIPTS = [
             init("the next producer"),
             known_producers("known"),
             described("at rest"),
-            list_offsets(LATEST, label="what is certain", isolation_level=1),
-            fetch("read", isolation_level=1),
-            offsets("none", require_stable=True),
-            write("continued", first=2),
-            write("continued by an old client", first=2, versions=range(3, 12)),
-            add("a partition added", versions=range(4)),
-            add_group("a group added", versions=ALL),
-            commit("more offsets", versions=ALL),
-            end("committed", versions=ALL),
-            end("aborted", committed=False, versions=ALL),
+            *NOTHING_SEEN_NOR_DONE,
             init("with what it has", producer_id="${pid}", producer_epoch=0, versions=range(3, 6)),
             write("the next one's", 2),
             end("ended", 2),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from penstock.protocol.records.errors import CorruptBatch
+from penstock.protocol.records.reader import to_the_last_byte
 from penstock.protocol.records.varint import decode_varint
 
 Pair = tuple[bytes | None, bytes | None]
@@ -16,12 +17,7 @@ Pair = tuple[bytes | None, bytes | None]
 
 def iter_pairs(payload: bytes, count: int) -> Iterator[Pair]:
     """Of a decompressed payload that holds ``count`` records. Raises ``CorruptBatch``."""
-    try:
-        position = yield from _iter_pairs(payload, count)
-    except IndexError:
-        raise CorruptBatch("Incorrect declared batch size, premature EOF reached") from None
-    if position != len(payload):
-        raise CorruptBatch("Incorrect declared batch size, records still remaining in file")
+    return to_the_last_byte(payload, _iter_pairs(payload, count))
 
 
 def _iter_pairs(data: bytes, count: int) -> Generator[Pair, None, int]:

@@ -7,6 +7,7 @@ memory stays within the limit that the caller gives for the decompressed payload
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import TypeVar
 
 from penstock.ports import Buffer
 from penstock.protocol.records.compression import DECOMPRESSED_BYTES_MAX, decompress
@@ -14,6 +15,8 @@ from penstock.protocol.records.errors import CorruptBatch
 from penstock.protocol.records.header import HEADER_BYTES, BatchHeader, read_header
 from penstock.protocol.records.record import Header, Record
 from penstock.protocol.records.varint import decode_varint
+
+T = TypeVar("T")
 
 
 def read_records(batch: Buffer, *, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
@@ -35,8 +38,13 @@ def iter_payload(payload: bytes, header: BatchHeader) -> Iterator[Record]:
     """The records of a decompressed payload."""
     if header.count < 0:
         raise CorruptBatch(f"Found invalid record count {header.count} in magic v{header.magic} batch")
+    return to_the_last_byte(payload, _iter_records(payload, header))
+
+
+def to_the_last_byte(payload: bytes, items: Generator[T, None, int]) -> Iterator[T]:
+    """What ``items`` yields; ``CorruptBatch`` unless it returns the payload's end, and not beyond it."""
     try:
-        position = yield from _iter_records(payload, header)
+        position = yield from items
     except IndexError:
         raise CorruptBatch("Incorrect declared batch size, premature EOF reached") from None
     if position != len(payload):
