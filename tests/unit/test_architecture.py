@@ -41,6 +41,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         "broker.adoption",
         "storage",
         "runtime",
+        "spark",
     ),
     "testing": (*EVERYBODY_MAY_IMPORT, "client", "protocol", "runtime"),
     "spark": (*EVERYBODY_MAY_IMPORT, "client", "protocol.records", "runtime"),
