@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-data-loss",
         action="store_true",
-        help="go on where records were deleted before they were archived, or a topic was made anew",
+        help="go on where records were deleted before they were archived",
     )
     add_pipeline_options(parser, dry_run="show what it would archive, and write nothing")
     parser.set_defaults(run=_run)

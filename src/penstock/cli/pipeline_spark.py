@@ -11,10 +11,12 @@ import contextlib
 import re
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
 from penstock.cli.connection import bootstrap_of, sentence
 from penstock.cli.failures import CommandFailed, WrongUsage, in_words
+from penstock.cli.output import note
 from penstock.client import BrokerUnreachable, ClientError, parse_bootstrap
 
 if TYPE_CHECKING:
@@ -95,3 +97,29 @@ def reason_of(error: BaseException) -> str:
         if line and not line.startswith(_NOT_THE_REASON):
             return re.sub(r"^\[[A-Z_.]+\] ", "", line).rstrip(".")
     return type(error).__name__
+
+
+class Sessions:
+    """``with Sessions(options, "archive") as sessions: sessions.get()``: one session, started when it is first asked
+    for, and ended with the block."""
+
+    def __init__(self, options: argparse.Namespace, name: str) -> None:
+        self._options = options
+        self._name = name
+        self._stack = contextlib.ExitStack()
+        self._session: SparkSession | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def get(self) -> SparkSession:
+        if self._session is None:
+            if sys.stderr.isatty():
+                note("starting Spark ...")  # takes seconds, and there is no bar yet
+            self._session = self._stack.enter_context(session_of(self._options, f"penstock {self._name}"))
+        return self._session
