@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.broker.dispatch import HANDLERS, handler_module
+from penstock.broker.routes import HANDLERS, handler_module
 from penstock.protocol.apis import APIS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"

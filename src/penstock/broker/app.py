@@ -16,7 +16,7 @@ from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.group_coordinator import GroupCoordinator
-from penstock.broker.handlers import fetch, produce
+from penstock.broker.handlers import fetch, heartbeat, produce
 from penstock.broker.handlers.fetch_open import FetchOpener
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
 from penstock.broker.local_markers import LocalMarkers
@@ -232,6 +232,8 @@ class BrokerApp:
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)
         server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive)
+        heartbeats = heartbeat.HeartbeatHandler(broker, self._requests.of(heartbeat.API.name))
+        server.add_hot_handler(heartbeat.API.key, heartbeat.API.versions, heartbeats.receive)
         return server
 
     async def _serve_metrics(self) -> None:

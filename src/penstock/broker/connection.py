@@ -25,6 +25,7 @@ from penstock.protocol.errors import MalformedMessage, ProtocolError
 from penstock.protocol.frame import SIZE_BYTES, FrameReader, InvalidFrameSize
 
 if TYPE_CHECKING:
+    from penstock.broker.handlers.heartbeat import LastHeartbeat
     from penstock.broker.handlers.produce_held import Prepared
     from penstock.broker.handlers.produce_wire import ProducePrefix
     from penstock.broker.server import Server
@@ -55,6 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         "active_tick",
         "closed",
         "held_response_bytes",
+        "last_heartbeat",
         "listener",
         "peer_host",
         "prepared_produce",
@@ -73,6 +75,7 @@ class Connection(asyncio.BufferedProtocol):
         self.held_response_bytes = 0
         self.produce_prefix: ProducePrefix | None = None
         self.prepared_produce: Prepared | None = None
+        self.last_heartbeat: LastHeartbeat | None = None
         self._reader = FrameReader(server.receive_buffer, server.frame_pool, server.frame_bytes_max)
         self._slots: deque[Slot] = deque()
         self._collected: list[Buffer] = []
@@ -248,7 +251,7 @@ class Connection(asyncio.BufferedProtocol):
                 key_version, correlation_id = _read_key_version_correlation(reader.buffer, start)
                 hot = hot_handlers.get(key_version)
                 if hot is None:
-                    server.dispatcher.serve(self, reader.buffer, start, end)
+                    server.dispatcher.serve(self, reader.buffer, start, end, key_version, correlation_id)
                 else:
                     answer = hot(self, reader.buffer, reader.view, start, end, key_version & 0xFFFF, correlation_id)
                     if answer is not None:

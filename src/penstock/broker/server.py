@@ -32,7 +32,9 @@ answer, or None: there is none, or it was or will be given through the connectio
 class Dispatcher(Protocol):
     """Serves whatever has no hot handler."""
 
-    def serve(self, connection: Connection, buffer: bytearray, start: int, end: int) -> None: ...
+    def serve(
+        self, connection: Connection, buffer: bytearray, start: int, end: int, key_version: int, correlation_id: int
+    ) -> None: ...
 
 
 class Server:

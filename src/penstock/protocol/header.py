@@ -20,9 +20,10 @@ from penstock.protocol.wire import skip_tagged_fields
 if TYPE_CHECKING:
     from penstock.protocol.types import Buffer
 
-_fixed = struct.Struct(">hhih")
-_unpack_fixed = _fixed.unpack_from
-_pack_fixed = _fixed.pack
+_start = struct.Struct(">hhi")
+_unpack_start = _start.unpack_from
+_unpack_size = struct.Struct(">h").unpack_from
+_pack_fixed = struct.Struct(">hhih").pack
 _correlation = struct.Struct(">i")
 _pack_correlation = _correlation.pack
 
@@ -37,15 +38,26 @@ class RequestHeader(NamedTuple):
 def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHeader, int]:
     """The header and where the body starts. An unknown key gets a version 1 header: its body can't be read anyway."""
     try:
-        key, version, correlation_id, size_bytes = _unpack_fixed(buffer, position)
-        position += 10
+        key, version, correlation_id = _unpack_start(buffer, position)
+    except struct.error:
+        raise MalformedMessage("request header cut short") from None
+    api = APIS.get(key)
+    is_flexible = api is not None and api.is_flexible(version)
+    client_id, position = decode_request_header_end(buffer, position + _start.size, is_flexible=is_flexible)
+    return RequestHeader(key, version, correlation_id, client_id), position
+
+
+def decode_request_header_end(buffer: Buffer, position: int, *, is_flexible: bool) -> tuple[str | None, int]:
+    """The client's id, which is what follows the correlation id, and where the body starts."""
+    try:
+        (size_bytes,) = _unpack_size(buffer, position)
+        position += 2
         client_id = None
         if size_bytes >= 0:
             end = position + size_bytes
             client_id = str(buffer[position:end], "utf-8", "replace")
             position = end
-        api = APIS.get(key)
-        if api is not None and api.is_flexible(version):
+        if is_flexible:
             count = buffer[position]
             position += 1
             if count:
@@ -54,7 +66,7 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> tuple[RequestHea
         raise MalformedMessage("request header cut short") from None
     if position > len(buffer):
         raise MalformedMessage("request header cut short")
-    return RequestHeader(key, version, correlation_id, client_id), position
+    return client_id, position
 
 
 def encode_response_header(key: int, version: int, correlation_id: int) -> bytes:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.dispatch import advertised_versions
 from penstock.broker.handlers import api_versions, describe_cluster, find_coordinator, init_producer_id
+from penstock.broker.routes import advertised_versions
 from penstock.cluster.features import OF_A_NEW_CLUSTER
 from penstock.protocol.codec import encoder
 from penstock.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse

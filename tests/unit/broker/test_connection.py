@@ -114,7 +114,9 @@ class Script:
         self.holding: list[Connection] = []
         self.again = 0
 
-    def serve(self, connection: Connection, buffer: bytearray, start: int, end: int) -> None:
+    def serve(
+        self, connection: Connection, buffer: bytearray, start: int, end: int, key_version: int, correlation_id: int
+    ) -> None:
         frame = bytes(buffer[start:end])
         verb, body = frame[8:9], frame[9:]
         self.served.append(body)

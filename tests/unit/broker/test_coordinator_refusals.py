@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from penstock.broker.dispatch import HANDLERS, handler_module
+from penstock.broker.routes import HANDLERS, handler_module
 from penstock.broker.security.authorizer import Operation, ResourceType
 from penstock.cluster.topics import NewTopic
 from penstock.coordination.home import Producer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.dispatch import HANDLERS, advertised_versions, handler_module
+from penstock.broker.routes import HANDLERS, advertised_versions, handler_module
 from penstock.protocol.apis import APIS
 
 

@@ -13,7 +13,7 @@ import re
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
-from penstock.broker.dispatch import advertised_versions
+from penstock.broker.routes import advertised_versions
 from penstock.cluster.features import SUPPORTED
 from penstock.model import ErrorCode
 from penstock.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
