@@ -28,6 +28,8 @@ from penstock.protocol.types import ZERO_UUID
 IN_FLIGHT_PER_NODE_MAX = 5
 """Requests on their way to one broker, each with other partitions; Kafka's default."""
 PRODUCE_BY_NAME_VERSION_MAX = 12
+TRANSACTIONAL_VERSION_MAX = 11
+"""From v12 on a Produce adds its partitions to the transaction by itself; ours are added before (``Transaction``)."""
 _TRANSACTION_TIMEOUT_MS = 60_000  # a field of InitProducerId that must be positive and means nothing without one
 
 
@@ -43,7 +45,12 @@ class Sender:
         request_bytes_max: int,
         delivery_timeout_s: float,
         request_timeout_s: float,
+        identity: Identity | None = None,
+        transactional_id: str | None = None,
+        stops_at_failure: bool = False,
     ) -> None:
+        """``identity``: as whom to write (None: asks for a producer id). ``stops_at_failure``: what one batch fails
+        with is what all later ones fail with; ``failure`` tells."""
         self._client = client
         self._clock = client.clock
         self._memory = memory
@@ -59,7 +66,10 @@ class Sender:
         self._in_flight: dict[int, int] = {}
         self._backoffs: dict[TopicPartition, Backoff] = {}
         self._is_asking_id = False
-        self._identity: Identity | None = None
+        self._identity = identity
+        self._transactional_id = transactional_id
+        self._stops_at_failure = stops_at_failure or transactional_id is not None
+        self.failure: ClientError | None = None
         self._alarm = Alarm(client.clock)
         self._refresh = Refresh(client, request_timeout_s, self._alarm.ring)
         self._flushes = 0
@@ -121,6 +131,10 @@ class Sender:
         next_s: float | None = None
         by_node: dict[int, list[PartitionQueue]] = {}
         for queue in list(self._active.values()):
+            if self.failure is not None and not queue.is_in_flight:
+                while queue.batches:
+                    self._fail(queue, self.failure)
+                continue
             due_s = self._due_in(queue, now_s)
             if due_s is None:
                 continue
@@ -215,12 +229,11 @@ class Sender:
         batches = [queue.batches[0] for queue in queues]
         try:
             request = self._request(queues)
-            has_ids = all(topic.topic_id != ZERO_UUID for topic in request.topic_data)
             response: ProduceResponse | None = await self._client.request(
                 request,
                 node_id,
                 self._request_timeout_s,
-                version_max=None if has_ids else PRODUCE_BY_NAME_VERSION_MAX,
+                version_max=self._version_max(request),
                 lane=self._lane,
                 is_answered=self._acks != 0,
             )
@@ -253,7 +266,18 @@ class Sender:
             ]
             topic_id = ZERO_UUID if view is None else view.topic_id
             topics.append(ProduceRequest.TopicProduceData(name=name, topic_id=topic_id, partition_data=data))
-        return ProduceRequest(acks=self._acks, timeout_ms=int(self._request_timeout_s * 1_000), topic_data=topics)
+        return ProduceRequest(
+            transactional_id=self._transactional_id,
+            acks=self._acks,
+            timeout_ms=int(self._request_timeout_s * 1_000),
+            topic_data=topics,
+        )
+
+    def _version_max(self, request: ProduceRequest) -> int | None:
+        if self._transactional_id is not None:
+            return TRANSACTIONAL_VERSION_MAX
+        has_ids = all(topic.topic_id != ZERO_UUID for topic in request.topic_data)
+        return None if has_ids else PRODUCE_BY_NAME_VERSION_MAX
 
     def _answered(
         self, queues: list[PartitionQueue], response: ProduceResponse | None, request: ProduceRequest
@@ -286,10 +310,12 @@ class Sender:
         code = answer.error_code
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
             self._succeed(queue, answer.base_offset, answer.log_append_time_ms)
-        elif code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE) and batch.count > 1:
+        elif code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE) and (
+            batch.count > 1 and batch.is_divisible
+        ):
             queue.batches.popleft()
             queue.batches.extendleft(reversed(batch.split()))
-        elif code == ErrorCode.UNKNOWN_PRODUCER_ID and not batch.is_outcome_unknown:
+        elif code == ErrorCode.UNKNOWN_PRODUCER_ID and not (batch.is_outcome_unknown or self._transactional_id):
             # The broker forgot us, for we were silent for long. This batch it certainly did not write.
             queue.change_identity()
         else:
@@ -333,6 +359,9 @@ class Sender:
         batch = queue.head_failed()
         if batch.is_outcome_unknown and not error.is_outcome_unknown:
             error = RequestTimedOut(f"{error}; it may have been written by an earlier attempt")
+        if self._stops_at_failure and self.failure is None:
+            self.failure = error
+            self._alarm.ring()
         batch.failed(error, record_errors)
         self._ended(queue, batch)
 

@@ -27,6 +27,7 @@ from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
 
 BY_NAME_VERSION_MAX = 9
 """OffsetCommit and OffsetFetch name topics by their ids from v10 on."""
+UNDECIDED = frozenset({ErrorCode.UNSTABLE_OFFSET_COMMIT})
 CONSUMER = "consumer"
 EMPTY_STATES = ("Empty", "Dead")
 
@@ -145,11 +146,17 @@ class Groups:
             group_id, "classic", group.group_state, group.protocol_type, group.protocol_data, coordinator_id, members
         )
 
-    async def offsets(self, group_id: str) -> dict[TopicPartition, GroupOffset]:
-        """Everything that the group has committed, in the order of topics and partitions."""
+    async def offsets(self, group_id: str, *, require_stable: bool = False) -> dict[TopicPartition, GroupOffset]:
+        """Everything that the group has committed, in the order of topics and partitions. ``require_stable``: waits
+        for transactions that have not decided yet about what is there."""
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=None)
-        request = OffsetFetchRequest(groups=[wanted], require_stable=False)
-        response = await self._ask(group_id, request, _codes_of_groups, version_max=BY_NAME_VERSION_MAX)
+        request = OffsetFetchRequest(groups=[wanted], require_stable=require_stable)
+
+        def codes_of(response: Any) -> list[int]:
+            (group,) = response.groups
+            return [group.error_code, *(one.error_code for topic in group.topics for one in topic.partitions)]
+
+        response = await self._ask(group_id, request, codes_of, version_max=BY_NAME_VERSION_MAX, also_retried=UNDECIDED)
         (group,) = response.groups
         if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             return {}
@@ -214,7 +221,14 @@ class Groups:
         return dict(zip(group_ids, outcomes, strict=True))
 
     async def _ask(
-        self, group_id: str, request: Any, codes_of: Any, *, may_repeat: bool = True, version_max: int | None = None
+        self,
+        group_id: str,
+        request: Any,
+        codes_of: Any,
+        *,
+        may_repeat: bool = True,
+        version_max: int | None = None,
+        also_retried: frozenset[ErrorCode] = frozenset(),
     ) -> Any:
         return await ask_coordinator(
             self.client,
@@ -225,6 +239,7 @@ class Groups:
             self.timeout_s,
             may_repeat=may_repeat,
             version_max=version_max,
+            also_retried=also_retried,
         )
 
 

@@ -66,6 +66,9 @@ NOBODY = Identity(-1, -1, -1)
 class Outgoing:
     """One batch from its first record to its outcome."""
 
+    is_divisible = True
+    """Whether ``split`` helps when the broker finds it too large."""
+
     __slots__ = (
         "_base_timestamp",
         "_codec",

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
 from importlib.machinery import PathFinder
 from types import ModuleType
-from typing import cast
+from typing import Protocol, cast
 
 from penstock.ports import Buffer
 
@@ -37,5 +36,9 @@ def _load() -> ModuleType:
     return importlib.import_module("crc32c")
 
 
-crc32c = cast("Callable[[Buffer], int]", _load().crc32c)
-"""The checksum of a buffer. Releases the interpreter lock on large ones."""
+class _Checksum(Protocol):
+    def __call__(self, data: Buffer, value: int = 0, /) -> int: ...
+
+
+crc32c = cast("_Checksum", _load().crc32c)
+"""The checksum of a buffer; ``value`` is that of what lies before it. Releases the interpreter lock on large ones."""

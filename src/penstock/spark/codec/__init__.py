@@ -9,6 +9,7 @@
 Importing this package imports pyarrow and numpy; numba comes with the first call.
 """
 
+from penstock.protocol.records.producer import patch_producer
 from penstock.spark.codec.columns import (
     ALL_COLUMNS,
     COLUMN_TYPES,
@@ -20,7 +21,6 @@ from penstock.spark.codec.encode import EncodedBatch, encode
 from penstock.spark.codec.errors import CannotEncode
 from penstock.spark.codec.inputs import RecordColumns
 from penstock.spark.codec.partitioner import partition_of_keys
-from penstock.spark.codec.producer import patch_producer
 
 __all__ = [
     "ALL_COLUMNS",

@@ -1,7 +1,7 @@
 """The fields of a producer, written into a batch that is finished already.
 
-The sink's tasks make batches long before anybody knows which producer will send them: producer id and epoch come with
-the transaction, sequences with the order of sending.
+Who makes a batch may not know yet which producer will send it: producer id and epoch come with the transaction,
+sequences with the order of sending.
 """
 
 from __future__ import annotations
