@@ -105,6 +105,7 @@ EXEMPT_FROM_PORTS = {
     "runtime": "the adapters themselves",
     "testing": "runs in the user's test process and starts brokers from outside",
     "spark.java": "looks for a Java on the user's machine",
+    "spark.sink.folders": "finds the user's folder for temporary files",
     "spark.session": "prepares the user's process for the Java that Spark starts",
 }
 

@@ -1,4 +1,4 @@
-"""The data source that Spark finds by its name, ``penstock``: columns, and who reads.
+"""The data source that Spark finds by its name, ``penstock``: columns, who reads, and who writes.
 
 Spark finds it through the package ``pyspark_penstock``, or ``spark.dataSource.register(PenstockDataSource)``. Importing
 this imports pyspark's data source classes, and neither pyarrow nor numba.
@@ -6,9 +6,18 @@ this imports pyspark's data source classes, and neither pyarrow nor numba.
 
 from __future__ import annotations
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
+from penstock.spark.sink.columns import check_columns
+from penstock.spark.sink.errors import WrongWrite
+from penstock.spark.sink.options import SinkOptions, parse_sink_options
 from penstock.spark.source.errors import WrongOption, nearest
 from penstock.spark.source.options import parse_include_headers, parse_options
 
@@ -42,6 +51,24 @@ class PenstockDataSource(DataSource):
         from penstock.spark.source.stream import StreamReader
 
         return StreamReader(parse_options(self.options, is_stream=True), self._checked(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from penstock.spark.sink.writers import BatchWriter
+
+        return BatchWriter(self._sink_options(schema, 'mode("overwrite")', is_refused=overwrite, is_stream=False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from penstock.spark.sink.writers import StreamWriter
+
+        return StreamWriter(self._sink_options(schema, 'outputMode("complete")', is_refused=overwrite, is_stream=True))
+
+    def _sink_options(self, schema: StructType, mode: str, *, is_refused: bool, is_stream: bool) -> SinkOptions:
+        if is_refused:
+            more = 'outputMode("append") or outputMode("update")' if is_stream else 'mode("append")'
+            raise WrongWrite(f"{mode} would replace what a topic holds, and a topic only grows: use {more}")
+        options = parse_sink_options(self.options, is_stream=is_stream)
+        check_columns(schema.fields, options.topic)
+        return options
 
     def _columns(self) -> dict[str, str]:
         return {**COLUMNS, **(HEADERS if parse_include_headers(self.options) else {})}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN = "subscribe", "subscribePattern", "assign"
 STRATEGIES = (SUBSCRIBE, SUBSCRIBE_PATTERN, ASSIGN)
 
@@ -44,6 +47,26 @@ SOURCE_OPTIONS = (
     FETCH_OFFSET_RETRIES,
     FETCH_OFFSET_RETRY_INTERVAL,
     POLL_TIMEOUT,
+)
+
+TOPIC = "topic"
+STAGING_DIR = "stagingDir"
+DELIVERY = "delivery"
+COMPRESSION = "compression"
+TXN_APP_ID = "txnAppId"
+TXN_VERSION = "txnVersion"
+CHECKPOINT_LOCATION = "checkpointLocation"
+QUERY_NAME = "queryName"
+
+SINK_OPTIONS = (
+    TOPIC,
+    STAGING_DIR,
+    DELIVERY,
+    TXN_APP_ID,
+    TXN_VERSION,
+    INCLUDE_HEADERS,
+    CHECKPOINT_LOCATION,
+    QUERY_NAME,
 )
 
 # --- settings of the client, with ``kafka.`` before them --------------------------------------------------------------
@@ -127,3 +150,133 @@ SECRET_WORDS = ("password", "secret", "jaas", "keystore.key", "token", "credenti
 
 def is_secret(name: str) -> bool:
     return any(word in name.lower() for word in SECRET_WORDS)
+
+
+# --- settings of the sink's client ------------------------------------------------------------------------------------
+
+COMPRESSION_TYPE = "compression.type"
+COMPRESSION_LEVELS = {codec: f"compression.{codec}.level" for codec in ("gzip", "lz4", "zstd")}
+TRANSACTION_TIMEOUT = "transaction.timeout.ms"
+DELIVERY_TIMEOUT = "delivery.timeout.ms"
+MAX_BLOCK = "max.block.ms"
+ACKS = "acks"
+
+SINK_OBEYED_SETTINGS = (
+    BOOTSTRAP_SERVERS,
+    CLIENT_ID,
+    COMPRESSION_TYPE,
+    *COMPRESSION_LEVELS.values(),
+    TRANSACTION_TIMEOUT,
+    DELIVERY_TIMEOUT,
+    MAX_BLOCK,
+    ACKS,
+    SECURITY_PROTOCOL,
+)
+
+# Settings of Kafka's producer that a program may carry along: the sink has its own idea of batches and buffers.
+SINK_IGNORED_SETTINGS = (
+    "auto.include.jmx.reporter",
+    "batch.size",
+    "buffer.memory",
+    "client.dns.lookup",
+    "connections.max.idle.ms",
+    "enable.idempotence",
+    "enable.metrics.push",
+    "linger.ms",
+    "max.in.flight.requests.per.connection",
+    "max.request.size",
+    "metadata.max.age.ms",
+    "metadata.max.idle.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "partitioner.adaptive.partitioning.enable",
+    "partitioner.availability.timeout.ms",
+    "receive.buffer.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "request.timeout.ms",
+    "retries",
+    "retry.backoff.max.ms",
+    "retry.backoff.ms",
+    "send.buffer.bytes",
+    "socket.connection.setup.timeout.max.ms",
+    "socket.connection.setup.timeout.ms",
+)
+
+_PARTITIONER = "rows go where Kafka's default partitioner puts them, or where the column partition says"
+SINK_REFUSED_SETTINGS = {
+    "interceptor.classes": "there is no Java producer to intercept",
+    "key.serializer": "keys are string or binary columns: use CAST or to_json and the like",
+    "partitioner.class": _PARTITIONER,
+    "partitioner.ignore.keys": _PARTITIONER,
+    "transactional.id": "a stream's is made of its query id, a batch write's of txnAppId",
+    "transaction.two.phase.commit.enable": "the sink ends its transactions itself",
+    "value.serializer": "values are string or binary columns: use CAST or to_json and the like",
+}
+
+# --- who knows which --------------------------------------------------------------------------------------------------
+
+
+class Vocabulary(NamedTuple):
+    options: tuple[str, ...]
+    obeyed: tuple[str, ...]
+    """Settings that mean something, without ``kafka.``."""
+    ignored: tuple[str, ...]
+    refused: Mapping[str, str]
+    """Settings that can't be had, and why."""
+    bare_settings: Mapping[str, str]
+    """Settings that are understood without ``kafka.``, too: as they are called then, in lower case."""
+    mistaken: Mapping[str, str]
+    """What somebody who gives this name is told; in lower case."""
+
+
+_PATH_READ = "penstock reads topics, not paths: give subscribe, subscribePattern or assign"
+_PATH_WRITTEN = "penstock writes to topics, not to paths: give the option topic, or a column topic"
+
+READING = Vocabulary(
+    SOURCE_OPTIONS,
+    OBEYED_SETTINGS,
+    IGNORED_SETTINGS,
+    REFUSED_SETTINGS,
+    {ISOLATION_LEVEL: ISOLATION_LEVEL},
+    {
+        "path": _PATH_READ,
+        "topic": "topic is an option of writing; to read, give subscribe, subscribePattern or assign",
+        **{
+            name.lower(): f"{name} is an option of writing, and this is a read"
+            for name in (*SINK_OPTIONS, COMPRESSION)
+            if name not in (TOPIC, INCLUDE_HEADERS)
+        },
+    },
+)
+WRITING = Vocabulary(
+    SINK_OPTIONS,
+    SINK_OBEYED_SETTINGS,
+    SINK_IGNORED_SETTINGS,
+    SINK_REFUSED_SETTINGS,
+    {COMPRESSION: COMPRESSION_TYPE},
+    {
+        "path": _PATH_WRITTEN,
+        **{
+            name.lower(): f"{name} is an option of reading; where rows are written to is said by the option topic"
+            for name in STRATEGIES
+        },
+        **{
+            name.lower(): f"{name} is an option of reading, and this is a write"
+            for name in SOURCE_OPTIONS
+            if name not in (*STRATEGIES, INCLUDE_HEADERS)
+        },
+    },
+)
+READING_OR_WRITING = Vocabulary(
+    (*SOURCE_OPTIONS, *(name for name in SINK_OPTIONS if name != INCLUDE_HEADERS)),
+    (*OBEYED_SETTINGS, *SINK_OBEYED_SETTINGS),
+    (*IGNORED_SETTINGS, *SINK_IGNORED_SETTINGS),
+    {**SINK_REFUSED_SETTINGS, **REFUSED_SETTINGS},
+    {**READING.bare_settings, **WRITING.bare_settings},
+    {"path": _PATH_READ},
+)

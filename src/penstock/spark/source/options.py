@@ -21,7 +21,8 @@ from penstock.client.connection import Address
 from penstock.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, Isolation
 from penstock.model import TopicPartition
 from penstock.spark.source import names
-from penstock.spark.source.errors import WrongOption, nearest
+from penstock.spark.source.errors import WrongOption
+from penstock.spark.source.given import Given
 from penstock.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, NoMatch, Position
 from penstock.spark.source.values import (
     INT_MAX,
@@ -100,7 +101,7 @@ class SourceOptions:
 
 
 def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
-    options = _Given(given)
+    options = Given(given, names.READING)
     if is_stream:
         options.refuse(names.ENDINGS, "a stream has no end: only batch reads take it")
     elif ignored := [name for name in names.RATES if options.get(name) is not None]:
@@ -120,21 +121,16 @@ def parse_options(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions
 
 
 def parse_include_headers(given: Mapping[str, str]) -> bool:
-    """The one option that the columns depend on, for whoever asks before it is known what is read."""
-    return _Given(given).truth(names.INCLUDE_HEADERS, False)
+    """The one option that the columns depend on, for whoever asks before it is known what is read, or whether: a table
+    that is only written to has columns, too."""
+    return Given(given, names.READING_OR_WRITING).truth(names.INCLUDE_HEADERS, False)
 
 
 # --- the groups of options --------------------------------------------------------------------------------------------
 
 
-def _client(options: _Given) -> ClientSettings:
-    text = options.setting(names.BOOTSTRAP_SERVERS)
-    if text is None:
-        raise WrongOption("kafka.bootstrap.servers is missing: HOST:PORT of one or more brokers")
-    try:
-        bootstrap = tuple(parse_bootstrap(text))
-    except ValueError as error:
-        raise WrongOption(f"kafka.bootstrap.servers: {error}") from None
+def _client(options: Given) -> ClientSettings:
+    bootstrap = read_bootstrap(options)
     options.check_security()
     defaults = ClientSettings(bootstrap)
     isolation = _isolation(options)
@@ -164,7 +160,17 @@ def _client(options: _Given) -> ClientSettings:
     )
 
 
-def _isolation(options: _Given) -> Isolation:
+def read_bootstrap(options: Given) -> tuple[Address, ...]:
+    text = options.setting(names.BOOTSTRAP_SERVERS)
+    if text is None:
+        raise WrongOption("kafka.bootstrap.servers is missing: HOST:PORT of one or more brokers")
+    try:
+        return tuple(parse_bootstrap(text))
+    except ValueError as error:
+        raise WrongOption(f"kafka.bootstrap.servers: {error}") from None
+
+
+def _isolation(options: Given) -> Isolation:
     text = options.setting(names.ISOLATION_LEVEL) or "read_committed"
     for level in ISOLATION_LEVELS:
         if text.strip().lower() == level:
@@ -172,7 +178,7 @@ def _isolation(options: _Given) -> Isolation:
     raise WrongOption(f"kafka.isolation.level: {text!r} is neither read_committed nor read_uncommitted")
 
 
-def _subscription(options: _Given) -> Subscription:
+def _subscription(options: Given) -> Subscription:
     given = [name for name in names.STRATEGIES if options.get(name) is not None]
     if not given:
         raise WrongOption("what is to be read? Give one of subscribe, subscribePattern or assign")
@@ -196,7 +202,7 @@ def _subscription(options: _Given) -> Subscription:
     return Subscription(pattern=pattern, with_internal_topics=not is_excluding)
 
 
-def _start(options: _Given, *, is_stream: bool) -> Position:
+def _start(options: Given, *, is_stream: bool) -> Position:
     in_time = _timestamps(options, names.STARTING_TIMESTAMP, names.STARTING_OFFSETS_BY_TIMESTAMP)
     if in_time is not None:
         return in_time
@@ -207,7 +213,7 @@ def _start(options: _Given, *, is_stream: bool) -> Position:
     return position
 
 
-def _end(options: _Given) -> Position:
+def _end(options: Given) -> Position:
     in_time = _timestamps(options, names.ENDING_TIMESTAMP, names.ENDING_OFFSETS_BY_TIMESTAMP)
     if in_time is not None:
         return in_time
@@ -216,7 +222,7 @@ def _end(options: _Given) -> Position:
     return position
 
 
-def _timestamps(options: _Given, for_all: str, for_each: str) -> AtTimestamps | None:
+def _timestamps(options: Given, for_all: str, for_each: str) -> AtTimestamps | None:
     """The timestamp for all goes before the timestamps for each; both go before offsets."""
     no_match = _no_match(options)
     if (text := options.get(for_all)) is not None:
@@ -226,7 +232,7 @@ def _timestamps(options: _Given, for_all: str, for_each: str) -> AtTimestamps | 
     return None
 
 
-def _no_match(options: _Given) -> NoMatch:
+def _no_match(options: Given) -> NoMatch:
     text = (options.get(names.STARTING_STRATEGY) or "error").strip().lower()
     for one in get_args(NoMatch):
         if text == one:
@@ -234,7 +240,7 @@ def _no_match(options: _Given) -> NoMatch:
     raise WrongOption(f"{names.STARTING_STRATEGY}: {text!r} is neither error nor latest")
 
 
-def _offsets(options: _Given, name: str) -> Everywhere | AtOffsets | None:
+def _offsets(options: Given, name: str) -> Everywhere | AtOffsets | None:
     text = options.get(name)
     if text is None:
         return None
@@ -255,7 +261,7 @@ def _forbid(position: Position, spec: int, word: str, why: str) -> None:
                 raise WrongOption(f"{position.option}: {tp} can't be {spec}, which is {word}: {why}")
 
 
-def _rate(options: _Given) -> Rate:
+def _rate(options: Given) -> Rate:
     offsets_max = options.number(names.MAX_OFFSETS_PER_TRIGGER, at_least=1)
     offsets_min = options.number(names.MIN_OFFSETS_PER_TRIGGER, at_least=1)
     if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
@@ -267,86 +273,9 @@ def _rate(options: _Given) -> Rate:
     return Rate(offsets_max, offsets_min, delay_ms)
 
 
-def _group_id(options: _Given) -> str | None:
+def _group_id(options: Given) -> str | None:
     """``groupIdPrefix`` names the connector's throw-away groups; we have none, so that it is accepted and idle."""
     group_id = options.setting(names.GROUP_ID)
     if group_id is not None and not group_id.strip():
         raise WrongOption("kafka.group.id is empty")
     return group_id
-
-
-# --- names, without regard to case ------------------------------------------------------------------------------------
-
-
-class _Given:
-    """The user's options under their right names; a name that is nobody's is refused here."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._options: dict[str, str] = {}
-        self._settings: dict[str, str] = {}
-        by_lower = {name.lower(): name for name in names.SOURCE_OPTIONS}
-        for name, value in given.items():
-            lowered = name.lower()
-            if lowered in by_lower:
-                self._options[by_lower[lowered]] = value
-            elif lowered.startswith(names.KAFKA):
-                setting = lowered.removeprefix(names.KAFKA)
-                _check_setting(setting)
-                self._set(setting, value)
-            elif lowered == names.ISOLATION_LEVEL:
-                self._set(lowered, value)
-            else:
-                raise WrongOption(_unknown(name))
-
-    def _set(self, setting: str, value: str) -> None:
-        if self._settings.get(setting, value) != value:
-            raise WrongOption(f"{setting} and kafka.{setting} contradict each other: give one of them")
-        self._settings[setting] = value
-
-    def get(self, name: str) -> str | None:
-        return self._options.get(name)
-
-    def setting(self, name: str) -> str | None:
-        return self._settings.get(name)
-
-    def number(self, name: str, *, at_least: int, at_most: int = (1 << 63) - 1) -> int | None:
-        text = self._options.get(name)
-        return None if text is None else read_whole_number(name, text, at_least=at_least, at_most=at_most)
-
-    def truth(self, name: str, default: bool) -> bool:
-        text = self._options.get(name)
-        return default if text is None else read_truth(name, text)
-
-    def refuse(self, those: tuple[str, ...], why: str) -> None:
-        for name in those:
-            if name in self._options:
-                raise WrongOption(f"{name}: {why}")
-
-    def check_security(self) -> None:
-        protocol = self._settings.get(names.SECURITY_PROTOCOL, "PLAINTEXT").strip().upper()
-        if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
-            raise WrongOption("kafka.security.protocol is one of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL")
-        if protocol != "PLAINTEXT":
-            raise WrongOption(
-                f"kafka.security.protocol {protocol} can't be had yet: this version speaks PLAINTEXT only"
-            )
-
-
-def _check_setting(setting: str) -> None:
-    if setting in names.REFUSED_SETTINGS:
-        raise WrongOption(f"kafka.{setting} can't be set: {names.REFUSED_SETTINGS[setting]}")
-    known = (*names.OBEYED_SETTINGS, *names.IGNORED_SETTINGS)
-    if setting in known or setting.startswith(names.SECURITY_PREFIXES):
-        return
-    suggestions = [names.KAFKA + one for one in known]
-    raise WrongOption(f"there is no option kafka.{setting}{nearest(names.KAFKA + setting, suggestions)}")
-
-
-def _unknown(name: str) -> str:
-    if name.lower() == "path":
-        return "penstock reads topics, not paths: give subscribe, subscribePattern or assign"
-    settings = (*names.OBEYED_SETTINGS, *names.IGNORED_SETTINGS)
-    if name.lower() in settings:
-        return f"there is no option {name}; did you mean {names.KAFKA}{name.lower()}?"
-    known = (*names.SOURCE_OPTIONS, *(names.KAFKA + one for one in names.OBEYED_SETTINGS))
-    return f"there is no option {name}{nearest(name, known)}"

@@ -1,0 +1,41 @@
+"""Where the staging folder is: the option ``stagingDir``, else beside the checkpoint, else among temporary files.
+
+Decided on the driver, once, as an absolute path or a URI: executors have other working folders.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import tempfile
+
+from penstock.spark.sink.errors import SinkFailed
+from penstock.spark.sink.options import SinkOptions
+
+BESIDE = "-staging"
+_URI = re.compile(r"[a-z][a-z0-9+.-]+:", re.IGNORECASE)  # one letter would be a drive
+
+
+def staging_location(options: SinkOptions) -> str:
+    if options.staging_dir is not None:
+        return _absolute(options.staging_dir)
+    if options.checkpoint is not None:
+        return _absolute(options.checkpoint.rstrip("/")) + BESIDE
+    return _private_folder()
+
+
+def _absolute(location: str) -> str:
+    if location.lower().startswith("file:"):
+        location = re.sub(r"^file:(//(localhost)?)?", "", location, flags=re.IGNORECASE)
+    return location if _URI.match(location) else os.path.abspath(os.path.expanduser(location))
+
+
+def _private_folder() -> str:
+    """The same for every write of this user on this machine, so that a later one finds what a killed one left."""
+    path = os.path.join(tempfile.gettempdir(), f"penstock-staging-{os.getuid()}")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise SinkFailed(f"the temporary folder {path} is not ours alone: give the option stagingDir")
+    return path

@@ -1,0 +1,55 @@
+"""Which write it is, and what a task tells the driver: names and numbers, never data."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from penstock.ports import Random
+from penstock.spark.sink.options import SinkOptions
+from penstock.spark.sink.staging import ONE_WRITE, StagedFile
+
+PREFIX = "penstock-spark-"
+"""Of transactional ids and of the groups that hold markers: for ACLs with a prefix."""
+
+
+class Write(NamedTuple):
+    """One micro-batch of a query, one version of an application's write, or one write that is nobody's."""
+
+    transactional_id: str
+    """And the name of the group whose offset is the marker."""
+    folder: str
+    number: int
+    """The micro-batch, or the version."""
+    is_marked: bool
+    is_stream: bool
+
+    def __str__(self) -> str:
+        if self.is_stream:
+            return f"micro-batch {self.number} of the query {self.transactional_id.removeprefix(PREFIX)}"
+        return (
+            f"version {self.number} of {self.transactional_id.removeprefix(PREFIX)}" if self.is_marked else "the write"
+        )
+
+
+def write_of_query(query_id: str, batch_id: int) -> Write:
+    return Write(PREFIX + query_id, query_id, batch_id, is_marked=True, is_stream=True)
+
+
+def write_of_batch(options: SinkOptions, random: Random) -> Write:
+    if options.app_id is not None and options.version is not None:
+        folder = "app-" + hashlib.sha256(options.app_id.encode()).hexdigest()[:32]
+        return Write(PREFIX + options.app_id, folder, options.version, is_marked=True, is_stream=False)
+    name = random.random_bytes(16).hex()
+    return Write(PREFIX + ONE_WRITE + name, ONE_WRITE + name, 0, is_marked=False, is_stream=False)
+
+
+@dataclass(frozen=True)
+class TaskDone(WriterCommitMessage):
+    write: Write
+    rows: int
+    file: StagedFile | None
+    """None: there were no rows, or they are in the topics already (delivery at-least-once)."""
