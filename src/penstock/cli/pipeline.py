@@ -21,6 +21,9 @@ class Action(NamedTuple):
 
 
 ACTIONS = (
+    Action("run", "pipeline_run", "run the pipeline that a file declares"),
+    Action("validate", "pipeline_validate", "find the mistakes of a declaration, with file and line"),
+    Action("status", "pipeline_status", "how pipelines are: rates, lag, batch time, state"),
     Action("archive", "pipeline_archive", "topics into a lake of Parquet files, where each is a table"),
     Action("restore", "pipeline_restore", "a lake back into topics"),
     Action("snapshot", "pipeline_snapshot", "the latest value of each key of a topic as a table"),

@@ -21,6 +21,10 @@ def host_name() -> str:
     return socket.gethostname()
 
 
+def process_id() -> int:
+    return os.getpid()
+
+
 def halt(code: int) -> None:
     """End now: no handler runs, nothing is flushed but what was said."""
     sys.stdout.flush()

@@ -1,0 +1,94 @@
+"""What ``penstock pipeline status`` shows."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from penstock.cli.failures import OK, CommandFailed, counted
+from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table, time_in_words
+from penstock.client import ClientError
+from penstock.runtime.files import DiskFileSystem
+from penstock.spark.pipeline.folder import STATUS, Folder
+from penstock.spark.pipeline.load import load_pipeline
+from penstock.spark.pipeline.mistakes import WrongDeclaration
+from penstock.spark.pipeline.model import Pipeline
+from penstock.spark.pipeline.preflight import lag_of, settings_for
+
+FOLDERS = ".penstock"
+
+
+def show(options: argparse.Namespace) -> int:
+    found = [_status_of(file, options.timeout) for file in options.files] if options.files else _all(options.timeout)
+    if options.json:
+        print_json(found)
+        return OK
+    if not found:
+        print(f"there are no pipelines in {FOLDERS}: name the file of one")
+    for status in found:
+        _print(status)
+    return OK
+
+
+def _all(timeout_s: float) -> list[dict[str, Any]]:
+    fs = DiskFileSystem()
+    names = sorted(fs.list_dir(FOLDERS)) if fs.is_dir(FOLDERS) else []
+    paths = [f"{FOLDERS}/{name}" for name in names if fs.exists(f"{FOLDERS}/{name}/{STATUS}")]
+    return [_read(Folder(path), None, timeout_s) for path in paths]
+
+
+def _status_of(file: str, timeout_s: float) -> dict[str, Any]:
+    fs = DiskFileSystem()
+    if fs.is_dir(file):
+        return _read(Folder(file), None, timeout_s)
+    try:
+        pipeline = load_pipeline(file)
+    except WrongDeclaration as error:
+        raise CommandFailed(str(error.mistakes[0])) from None
+    return _read(Folder(pipeline.folder), pipeline, timeout_s)
+
+
+def _read(folder: Folder, pipeline: Pipeline | None, timeout_s: float) -> dict[str, Any]:
+    status = folder.read_status()
+    if status is None:
+        named = f"pipeline {pipeline.name}" if pipeline else folder.path
+        raise CommandFailed(f"{named} has not run yet: there is no {folder.path}/{STATUS}")
+    if pipeline is None:
+        try:
+            pipeline = load_pipeline(status["file"])
+        except WrongDeclaration:
+            return status  # the lag of its last batch will do
+    try:
+        for query in status["queries"]:
+            lags = lag_of(settings_for(pipeline, status["bootstrap"], timeout_s), query["group"])
+            if lags:
+                query["lag"] = sum(lags.values())
+    except ClientError as error:
+        note(f"penstock: {status['pipeline']}: the lag is that of its last batch: {error}")
+    return status
+
+
+def _print(status: dict[str, Any]) -> None:
+    since = time_in_words(status["updated_ms"] if status["state"] != "running" else status["started_ms"])
+    print(f"{status['pipeline']}: {status['state']} since {since}, process {status['pid']} on {status['host']}")
+    if status["reason"]:
+        print(f"  {status['reason']}")
+    columns = [
+        *(Column("sink"), Column("batches", True), Column("rows in", True), Column("rows out", True)),
+        *(Column("in/s", True), Column("batch ms", True), Column("lag", True), Column("state", True)),
+    ]
+    rows = [
+        (
+            *(query["name"], query["batches"], query["rows_read"], query["rows_written"]),
+            *(f"{query['input_rows_per_s']:,.0f}", query["batch_ms"], "-" if query["lag"] is None else query["lag"]),
+            _state(query),
+        )
+        for query in status["queries"]
+    ]
+    print_table(columns, rows)
+
+
+def _state(query: dict[str, Any]) -> str:
+    if not query["state_rows"]:
+        return "-"
+    return f"{counted(query['state_rows'], 'row')}, {bytes_in_words(query['state_bytes'])}"

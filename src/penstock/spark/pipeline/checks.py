@@ -1,0 +1,144 @@
+"""What the parts of a pipeline must be to each other: names, who reads from whom, options that the source takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from penstock.spark.pipeline.mistakes import Mistakes, Place, nearest
+from penstock.spark.pipeline.model import Pipeline, Sink, Source, Step
+from penstock.spark.pipeline.sql_names import tables_of
+from penstock.spark.source.errors import WrongOption
+from penstock.spark.source.names import KAFKA
+from penstock.spark.source.options import parse_options
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+BOOTSTRAP_UNKNOWN = "127.0.0.1:9092"
+"""Stands in while options are checked: which broker it is does not matter to that."""
+
+
+def check(pipeline: Pipeline, mistakes: Mistakes) -> None:
+    _names(pipeline, mistakes)
+    for source in pipeline.sources:
+        _source(pipeline, source, mistakes)
+    _steps(pipeline, mistakes)
+    for sink in pipeline.sinks:
+        _sink(pipeline, sink, mistakes)
+    if pipeline.bad_records.are_kept:
+        _topic(pipeline.bad_records.topic, pipeline.place, "bad_records: ", mistakes)
+        if all(source.format.kind == "binary" for source in pipeline.sources):
+            mistakes.add(pipeline.place, "bad_records: binary records are never bad, and there are no others")
+
+
+def read_options(pipeline: Pipeline, source: Source, bootstrap: str) -> dict[str, str]:
+    """The options of a source's read, but for the group."""
+    given = {f"{KAFKA}bootstrap.servers": bootstrap, **pipeline.kafka, **source.options}
+    if source.pattern is not None:
+        given["subscribePattern"] = source.pattern
+    else:
+        given["subscribe"] = ",".join(source.topics)
+    if source.is_stream and not any(name.lower().startswith("starting") for name in source.options):
+        given["startingOffsets"] = source.start
+    if source.with_headers:
+        given["includeHeaders"] = "true"
+    return given
+
+
+def _names(pipeline: Pipeline, mistakes: Mistakes) -> None:
+    seen: dict[str, str] = {}
+    for kind, parts in (("source", pipeline.sources), ("step", pipeline.steps)):
+        for part in parts:
+            other = seen.setdefault(part.name.lower(), f"{kind} {part.name}")
+            if other != f"{kind} {part.name}":
+                mistakes.add(part.place, f"{kind} {part.name}: there is a {other} already: names are for one of them")
+    targets: dict[str, str] = {}
+    for sink in pipeline.sinks:
+        first = targets.setdefault(sink.target, sink.name)
+        if sink.kind == "parquet" and first != sink.name:
+            mistakes.add(sink.place, f"sink {sink.name}: {sink.target} is where sink {first} writes, too")
+    if pipeline.sources and not any(source.is_stream for source in pipeline.sources):
+        mistakes.add(pipeline.place, "no source is read as a stream: at least one should be, with read = 'stream'")
+
+
+def _source(pipeline: Pipeline, source: Source, mistakes: Mistakes) -> None:
+    what = f"source {source.name}: "
+    for topic in source.topics:
+        _topic(topic, source.place, what, mistakes)
+    if source.watermark is not None and not source.is_stream:
+        mistakes.add(source.place, f"{what}watermark is for streams, and this is read as a table")
+    reserved = (
+        "kafka.bootstrap.servers",
+        "kafka.group.id",
+        "subscribe",
+        "subscribepattern",
+        "assign",
+        "includeheaders",
+    )
+    for name in source.options:
+        if name.lower() in reserved:
+            mistakes.add(source.place, f"{what}options can't have {name}: it has a key of its own, or follows from one")
+            return
+    try:
+        parse_options(
+            read_options(pipeline, source, pipeline.bootstrap or BOOTSTRAP_UNKNOWN), is_stream=source.is_stream
+        )
+    except WrongOption as error:
+        mistakes.add(source.place, f"{what}{error}")
+
+
+def _steps(pipeline: Pipeline, mistakes: Mistakes) -> None:
+    known = [source.name for source in pipeline.sources]
+    later = [step.name for step in pipeline.steps]
+    for step in pipeline.steps:
+        _tables(step, known, later, mistakes)
+        known.append(step.name)
+
+
+def _tables(step: Step, known: Sequence[str], later: Sequence[str], mistakes: Mistakes) -> None:
+    if step.sql is None or step.sql_place is None:
+        return
+    lowered = {name.lower() for name in known}
+    for table in tables_of(step.sql):
+        if table.name.lower() in lowered:
+            continue
+        place = step.sql_place.below(table.line)
+        if table.name.lower() in {name.lower() for name in later}:
+            told = f"reads from {table.name}, which is declared only after it"
+        else:
+            told = f"reads from {table.name}, and there is no such source or step{nearest(table.name, known)}"
+        mistakes.add(place, f"step {step.name}: {told}")
+
+
+def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
+    what = f"sink {sink.name}: "
+    known = [source.name for source in pipeline.sources] + [step.name for step in pipeline.steps]
+    if sink.input and sink.input.lower() not in {name.lower() for name in known}:
+        mistakes.add(
+            sink.place, f"{what}from is {sink.input!r}, and there is no such source or step{nearest(sink.input, known)}"
+        )
+    if sink.kind == "topic":
+        _topic(sink.target, sink.place, what, mistakes)
+        if sink.mode == "complete":
+            mistakes.add(
+                sink.place, f"{what}a topic can't be written in mode complete: every batch would repeat all of it"
+            )
+        for source in pipeline.sources:
+            if sink.target in source.topics and source.is_stream:
+                mistakes.add(
+                    sink.place, f"{what}topic {sink.target} is what source {source.name} reads: it would never end"
+                )
+    elif sink.kind == "parquet":
+        if sink.mode != "append" and not sink.upsert:
+            mistakes.add(sink.place, f"{what}mode {sink.mode} needs upsert, the columns that say which row is replaced")
+        for key in ("order_by", "delete_when"):
+            if getattr(sink, key) and not sink.upsert:
+                mistakes.add(sink.place, f"{what}{key} has no effect without upsert")
+        if sink.upsert and sink.partition_by:
+            mistakes.add(sink.place, f"{what}a table with upsert can't have partition_by")
+
+
+def _topic(name: str, place: Place, what: str, mistakes: Mistakes) -> None:
+    if name and (not _TOPIC.fullmatch(name) or name in (".", "..")):
+        mistakes.add(
+            place, f"{what}{name!r} is no name for a topic: letters, digits, dot, dash and underscore, up to 249"
+        )

@@ -1,0 +1,150 @@
+"""What a pipeline leaves between its runs: a folder of its own, bound to its name and to what it reads and writes.
+
+pipeline.json   the name, the shape, the schemas; written before the first batch
+checkpoints/    one for each sink, Spark's
+staging/        what the sink of topics lays down before it commits
+status.json     how far it is, for ``penstock pipeline status``
+.lock           held while it runs, and let go of by the system however it ends
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from penstock.ports import File
+from penstock.runtime.files import DiskFileSystem
+from penstock.runtime.random import SystemRandom
+from penstock.spark.pipeline.failures import RunBusy, WrongFolder
+from penstock.spark.pipeline.model import Pipeline, Sink, Source
+
+BINDING, STATUS, LOCK = "pipeline.json", "status.json", ".lock"
+VERSION = 1
+
+
+class Folder:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._fs = DiskFileSystem()
+        self._lock: File | None = None
+
+    # --- one run at a time --------------------------------------------------------------------------------------------
+
+    def lock(self, name: str) -> None:
+        """``RunBusy`` while another process runs the pipeline."""
+        self._fs.make_dirs(self.path)
+        self._lock = self._fs.lock(f"{self.path}/{LOCK}")
+        if self._lock is None:
+            status = self.read_status() or {}
+            raise RunBusy(f"pipeline {name} is running already, as process {status.get('pid', 'unknown')}")
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def is_running(self) -> bool:
+        if not self._fs.exists(f"{self.path}/{LOCK}"):
+            return False
+        lock = self._fs.lock(f"{self.path}/{LOCK}")
+        if lock is not None:
+            lock.close()
+        return lock is None
+
+    # --- whose it is --------------------------------------------------------------------------------------------------
+
+    def check(self, pipeline: Pipeline) -> dict[str, Any]:
+        """What was bound before ({} for a new folder); ``WrongFolder`` where it was another pipeline."""
+        bound = self._read(BINDING)
+        if bound is None:
+            if self._fs.exists(f"{self.path}/checkpoints"):
+                raise WrongFolder(f"{self.path} has checkpoints but no {BINDING}: nobody knows whose they are")
+            return {}
+        advice = f"give the pipeline another name or folder, or remove {self.path} to begin anew"
+        if bound.get("name") != pipeline.name:
+            raise WrongFolder(
+                f"{self.path} is the folder of pipeline {bound.get('name')}, not of {pipeline.name}: {advice}"
+            )
+        now = shape_of(pipeline)
+        if told := _difference("source", bound["sources"], now["sources"], may_come=False):
+            raise WrongFolder(f"pipeline {pipeline.name} has a checkpoint, and {told} since: {advice}")
+        if told := _difference("sink", bound["sinks"], now["sinks"], may_come=True):
+            raise WrongFolder(f"pipeline {pipeline.name} has a checkpoint, and {told} since: {advice}")
+        return bound
+
+    def bind(self, pipeline: Pipeline, bound: dict[str, Any], schemas: dict[str, str], columns: dict[str, Any]) -> str:
+        """Written before anything else is; returns the id of this binding, another one for every new folder."""
+        identity = bound.get("id") or SystemRandom().random_bytes(6).hex()
+        document = {
+            "version": VERSION,
+            "id": identity,
+            "name": pipeline.name,
+            **shape_of(pipeline),
+            "schemas": schemas,
+            "columns": {**bound.get("columns", {}), **columns},
+        }
+        self._write(BINDING, document)
+        return str(identity)
+
+    def has_checkpoint(self, sink_name: str) -> bool:
+        return self._fs.exists(f"{self.checkpoint(sink_name)}/metadata")
+
+    def checkpoint(self, sink_name: str) -> str:
+        return f"{self.path}/checkpoints/{sink_name}"
+
+    @property
+    def staging(self) -> str:
+        return f"{self.path}/staging"
+
+    # --- how it is ----------------------------------------------------------------------------------------------------
+
+    def read_status(self) -> dict[str, Any] | None:
+        """What the last run has said; one that says ``running`` and holds no lock was killed."""
+        status = self._read(STATUS)
+        if status is not None and status.get("state") == "running" and not self.is_running():
+            status["state"] = "killed"
+        return status
+
+    def write_status(self, document: dict[str, Any]) -> None:
+        self._write(STATUS, document)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            found = json.loads(self._fs.read_file(f"{self.path}/{name}"))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            raise WrongFolder(f"{self.path}/{name} can't be read: it is no JSON") from None
+        return found if isinstance(found, dict) else None
+
+    def _write(self, name: str, document: dict[str, Any]) -> None:
+        self._fs.make_dirs(self.path)
+        self._fs.write_file_atomically(f"{self.path}/{name}", json.dumps(document, indent=1).encode() + b"\n")
+
+
+def shape_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:
+    """What a checkpoint's offsets and state are about."""
+    return {
+        "sources": {source.name: _source_shape(source) for source in pipeline.sources},
+        "sinks": {sink.name: _sink_shape(sink) for sink in pipeline.sinks},
+    }
+
+
+def _source_shape(source: Source) -> str:
+    topics = source.pattern or ", ".join(source.topics)
+    return f"{source.reading} of {topics} as {source.format.kind}"
+
+
+def _sink_shape(sink: Sink) -> str:
+    return f"{sink.kind} {sink.target}" if sink.kind != "console" else "console"
+
+
+def _difference(kind: str, before: dict[str, str], now: dict[str, str], *, may_come: bool) -> str | None:
+    for name, shape in now.items():
+        if name not in before:
+            if not may_come:
+                return f"{kind} {name} came"
+        elif before[name] != shape:
+            return f"{kind} {name} became {shape!r} (it was {before[name]!r})"
+    gone = [name for name in before if name not in now]
+    return f"{kind} {gone[0]} went" if gone and not may_come else None

@@ -1,0 +1,55 @@
+"""What is wrong with a declaration, and where: all of it at once, each in one sentence with file and line."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    def below(self, lines: int) -> Place:
+        return self._replace(line=self.line + lines)
+
+
+class Mistake(NamedTuple):
+    place: Place
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.sentence}"
+
+
+@dataclass(slots=True)
+class Mistakes:
+    found: list[Mistake] = field(default_factory=list)
+
+    def add(self, place: Place, sentence: str) -> None:
+        mistake = Mistake(place, sentence)
+        if mistake not in self.found:
+            self.found.append(mistake)
+
+    def in_order(self) -> list[Mistake]:
+        return sorted(self.found)
+
+
+class WrongDeclaration(Exception):
+    """A file that declares no pipeline; ``mistakes`` has all that was found, in the order of the lines."""
+
+    def __init__(self, mistakes: list[Mistake]) -> None:
+        super().__init__("\n".join(map(str, mistakes)))
+        self.mistakes = mistakes
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`` (did you mean X?)``, or nothing when nothing is near."""
+    by_lower = {one.lower(): one for one in known}
+    found = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+    return f" (did you mean {by_lower[found[0]]}?)" if found else ""

@@ -1,0 +1,133 @@
+"""What is asked of the broker before Spark starts: it takes a moment, and Spark takes ten seconds to say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from penstock.client import Client, ClientError
+from penstock.client.admin import Admin
+from penstock.client.groups import Groups
+from penstock.model import ErrorCode, TopicPartition
+from penstock.spark.pipeline.checks import read_options
+from penstock.spark.pipeline.failures import RunFailed
+from penstock.spark.pipeline.mistakes import Place, nearest
+from penstock.spark.pipeline.model import Pipeline, Source
+from penstock.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets
+from penstock.spark.source.link import Link
+from penstock.spark.source.options import ClientSettings, SourceOptions, parse_options
+
+
+class NewTopic(NamedTuple):
+    name: str
+    partitions: int | None
+    """None: as the broker thinks."""
+
+
+class Survey(NamedTuple):
+    waiting: int
+    """Records that the first sink has not read yet, as far as the group knows."""
+    new_topics: list[NewTopic]
+
+
+def survey(pipeline: Pipeline, bootstrap: str, timeout_s: float) -> Survey:
+    """Raises ``RunFailed`` where a topic is missing, ``ClientError`` where the broker is."""
+    with Link(settings_for(pipeline, bootstrap, timeout_s)) as link:
+        waiting = sum(
+            link.once(lambda client, one=source: _waiting(client, pipeline, one, bootstrap))  # type: ignore[misc]
+            for source in pipeline.sources
+        )
+        return Survey(waiting, link.once(lambda client: _new_topics(client, pipeline)))
+
+
+def create_topics(pipeline: Pipeline, bootstrap: str, timeout_s: float, topics: list[NewTopic]) -> None:
+    if not topics:
+        return
+
+    async def create(client: Client) -> None:
+        for topic in topics:
+            try:
+                await Admin(client).create_topic(topic.name, topic.partitions or -1)
+            except ClientError as error:
+                if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise
+
+    with Link(settings_for(pipeline, bootstrap, timeout_s)) as link:
+        link.once(create)
+
+
+def lag_of(settings: ClientSettings, group: str) -> dict[TopicPartition, int]:
+    """How far a group is behind, by partition."""
+
+    async def ask(client: Client) -> dict[TopicPartition, int]:
+        committed = await Groups(client).offsets(group)
+        if not committed:
+            return {}
+        ends = await Admin(client).list_offsets_or_errors(dict.fromkeys(committed, -1), isolation="read_committed")
+        return {
+            tp: max(0, end.offset - committed[tp].offset)
+            for tp, end in ends.items()
+            if not isinstance(end, ClientError)
+        }
+
+    with Link(settings) as link:
+        return link.once(ask)
+
+
+def settings_for(pipeline: Pipeline, bootstrap: str, timeout_s: float) -> ClientSettings:
+    given = {**pipeline.kafka, "kafka.bootstrap.servers": bootstrap, "subscribe": "any"}
+    given["kafka.default.api.timeout.ms"] = str(int(timeout_s * 1_000))
+    return parse_options(given, is_stream=False).client
+
+
+async def _waiting(client: Client, pipeline: Pipeline, source: Source, bootstrap: str) -> int:
+    options = parse_options(read_options(pipeline, source, bootstrap), is_stream=source.is_stream)
+    try:
+        ends = (await latest_offsets(client, options, is_complete=True)).by_partition
+    except UnknownTopics as error:
+        raise RunFailed(f"{source.place}: source {source.name}: {_in_our_words(str(error))}") from None
+    if source.pattern is not None and not ends:
+        raise RunFailed(f"{source.place}: source {source.name}: no topic has a name that {source.pattern!r} matches")
+    if not source.is_stream:
+        return 0
+    return sum((await _behind(client, pipeline.name, options, ends)).values())
+
+
+async def _behind(
+    client: Client, group: str, options: SourceOptions, ends: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    committed = await Groups(client).offsets(group)
+    fresh = [tp for tp in ends if tp not in committed]
+    begins = await earliest_offsets(client, fresh, options.client)
+    done = {tp: committed[tp].offset if tp in committed else begins[tp] for tp in ends}
+    return {tp: max(0, end - done[tp]) for tp, end in ends.items()}
+
+
+async def _new_topics(client: Client, pipeline: Pipeline) -> list[NewTopic]:
+    """The topics to create; ``RunFailed`` for one that is missing and that nobody asked us to create."""
+    wanted: list[tuple[str, int | None, Place | None, str]] = [
+        (sink.target, sink.topic_partitions, sink.place, sink.name) for sink in pipeline.sinks if sink.kind == "topic"
+    ]
+    if pipeline.bad_records.are_kept:
+        wanted.append((pipeline.bad_records.topic, None, None, ""))
+    known = (await client.metadata([name for name, *_ in wanted])).topics if wanted else {}
+    new: list[NewTopic] = []
+    for name, partitions, place, sink in wanted:
+        topic = known.get(name)
+        if topic is not None and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        if partitions is None and place is not None:
+            hint = nearest(name, (await client.metadata(None)).topics)
+            raise RunFailed(
+                f"{place}: sink {sink}: topic {name} does not exist{hint}: "
+                "create it, or say how many partitions it is to get"
+            )
+        if name not in [one.name for one in new]:
+            new.append(NewTopic(name, partitions))
+    return new
+
+
+def _in_our_words(sentence: str) -> str:
+    """``; did you mean x?`` as our other sentences have it."""
+    head, found, tail = sentence.partition("; did you mean ")
+    return f"{head} (did you mean {tail})" if found else sentence

@@ -1,0 +1,229 @@
+"""One run of a pipeline, from the first question to the last batch.
+
+    with Runner(pipeline, bootstrap) as runner:
+        runner.survey()                 # broker and folder: seconds before Spark would say the same
+        plan = runner.plan(spark)       # every view, checked by Spark; nothing is written
+        summary = runner.run(spark, plan, ...)
+
+Order       everything that can be refused is refused before the first write: topics, folder, SQL, columns. Then the
+            folder is bound, topics are created, the queries start.
+A crash     at any point is made good by the next run: checkpoints say where each sink goes on, the sinks count each
+            batch once, the lock goes with the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from penstock.runtime.clock import SystemClock
+from penstock.spark.pipeline import preflight
+from penstock.spark.pipeline.failures import RunFailed
+from penstock.spark.pipeline.figures import Figures
+from penstock.spark.pipeline.folder import Folder
+from penstock.spark.pipeline.model import Pipeline, Sink
+from penstock.spark.pipeline.sinks import Output, Show, columns_of, prepare, start
+from penstock.spark.pipeline.sources import DEAD_LETTERS, Sources
+from penstock.spark.pipeline.status import StatusFile
+from penstock.spark.pipeline.steps import apply_step
+from penstock.spark.pipeline.tables import check_columns, check_table, sweep
+from penstock.spark.pipeline.words import hide, reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+LOOK_S = 0.5
+SPARK_SETTINGS = {
+    # 200 shuffle partitions are for clusters: here each costs a task and a state store in every batch.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|credential|keystore",
+    "spark.sql.redaction.options.regex": "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|url",
+}
+"""Of a session that is made for a pipeline, unless its file says otherwise."""
+
+Watcher = Callable[[list[Figures]], None]
+
+
+class Plan(NamedTuple):
+    outputs: list[Output]
+    schemas: dict[str, str]
+
+
+class Summary(NamedTuple):
+    figures: list[Figures]
+    seconds: float
+
+    @property
+    def dead_letters(self) -> int:
+        return sum(one.rows_written for one in self.figures if one.name == DEAD_LETTERS)
+
+
+class Runner:
+    def __init__(self, pipeline: Pipeline, bootstrap: str, *, timeout_s: float = 15.0, is_remote: bool = False) -> None:
+        self.pipeline = pipeline
+        self.bootstrap = bootstrap
+        self.folder = Folder(pipeline.folder)
+        self.surveyed = preflight.Survey(0, [])
+        self._timeout_s = timeout_s
+        self._is_remote = is_remote
+        self._bound: dict[str, Any] = {}
+        self._clock = SystemClock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.folder.unlock()
+
+    # --- before Spark -------------------------------------------------------------------------------------------------
+
+    def survey(self, *, is_dry: bool = False) -> preflight.Survey:
+        """What can be known without Spark: who else runs, whose the checkpoint is, which topics there are."""
+        if not is_dry:
+            self.folder.lock(self.pipeline.name)
+        self._bound = self.folder.check(self.pipeline)
+        for sink in self.pipeline.sinks:
+            if sink.kind == "parquet" and not sink.upsert:
+                check_table(sink, has_checkpoint=self.folder.has_checkpoint(sink.name))
+        self.surveyed = preflight.survey(self.pipeline, self.bootstrap, self._timeout_s)
+        return self.surveyed
+
+    # --- views --------------------------------------------------------------------------------------------------------
+
+    def plan(self, spark: SparkSession) -> Plan:
+        """Every view and every sink's rows; ``RunFailed`` for what Spark does not take."""
+        pipeline = self.pipeline
+        try:
+            sources = Sources(spark, pipeline, self.bootstrap, self._bound.get("schemas", {}))
+            outputs = [self._output(spark, sources, sink) for sink in pipeline.sinks]
+            letters = sources.dead_letters(f"{pipeline.name}.{DEAD_LETTERS}")
+        except RunFailed as error:
+            raise RunFailed(hide(str(error), pipeline.secrets)) from error.__cause__
+        for output in outputs:
+            if output.sink is not None and output.sink.kind == "parquet":
+                check_columns(output.sink, self._bound.get("columns", {}).get(output.name), output.columns)
+        if letters is not None:
+            outputs.append(Output(DEAD_LETTERS, None, letters, f"{pipeline.name}.{DEAD_LETTERS}", {}))
+        return Plan(outputs, sources.schemas)
+
+    def _output(self, spark: SparkSession, sources: Sources, sink: Sink) -> Output:
+        """Views are made anew for each sink: a query has a group of its own to tell how far it is."""
+        group = self.pipeline.group_of(sink)
+        views: dict[str, DataFrame] = {}
+        for source in self.pipeline.sources:
+            views[source.name] = sources.view(source, group)
+            views[source.name].createOrReplaceTempView(source.name)
+        for step in self.pipeline.steps:
+            views[step.name] = apply_step(spark, step, views)
+            views[step.name].createOrReplaceTempView(step.name)
+        by_lower = {name.lower(): view for name, view in views.items()}
+        frame = by_lower[sink.input.lower()]
+        if not frame.isStreaming:
+            raise RunFailed(
+                f"{sink.place}: sink {sink.name}: {sink.input} reads no stream, so that it would never get news"
+            )
+        rows = prepare(frame, sink, is_remote=self._is_remote)
+        return Output(sink.name, sink, rows, group, columns_of(rows if sink.kind == "parquet" else frame, sink))
+
+    # --- queries ------------------------------------------------------------------------------------------------------
+
+    def run(self, spark: SparkSession, plan: Plan, *, show: Show, watch: Watcher) -> Summary:
+        """To the end of what is there or, with a trigger, until it is interrupted. ``RunFailed`` when a query fails."""
+        pipeline = self.pipeline
+        identity = self.folder.bind(
+            pipeline, self._bound, plan.schemas, {output.name: output.columns for output in plan.outputs}
+        )
+        self._bound = self.folder.check(pipeline)
+        preflight.create_topics(pipeline, self.bootstrap, self._timeout_s, self.surveyed.new_topics)
+        for sink in pipeline.sinks:
+            if sink.kind == "parquet" and not sink.upsert:
+                sweep(sink)
+        begun_s = self._clock.monotonic()
+        figures = [Figures(output.name, output.group) for output in plan.outputs]
+        status = StatusFile(self.folder, pipeline, self.bootstrap, self._clock)
+        status.write("running", figures)
+        state, reason = "stopped", None
+        try:
+            while self._run_once(spark, plan, identity, figures, status, show, watch):
+                plan = self.plan(spark)  # tables are read anew
+            state = "done"
+        except RunFailed as error:
+            state, reason = "failed", str(error)
+            raise
+        finally:
+            status.write(state, figures, reason)
+        return Summary(figures, self._clock.monotonic() - begun_s)
+
+    def _run_once(
+        self,
+        spark: SparkSession,
+        plan: Plan,
+        identity: str,
+        figures: list[Figures],
+        status: StatusFile,
+        show: Show,
+        watch: Watcher,
+    ) -> bool:
+        """Whether to go on with tables that are read anew."""
+        queries: list[StreamingQuery] = []
+        has_tables = any(not source.is_stream for source in self.pipeline.sources)
+        until_s = self._clock.monotonic() + self.pipeline.refresh_s
+        try:
+            for output in plan.outputs:
+                queries.append(self._started(output, identity, show))
+            while True:
+                active = [query for query in queries if query.isActive]
+                for query, one, output in zip(queries, figures, plan.outputs, strict=True):
+                    self._check(query, output)
+                    one.look(query)
+                watch(figures)
+                status.write("running", figures)
+                if not active:
+                    return False
+                if has_tables and self.pipeline.trigger is not None and self._clock.monotonic() >= until_s:
+                    return True
+                self._wait(active[0])
+        finally:
+            for query in queries:
+                _stop(query)
+
+    def _started(self, output: Output, identity: str, show: Show) -> StreamingQuery:
+        from pyspark.errors import PySparkException
+
+        try:
+            return start(
+                output, self.pipeline, self.bootstrap, self.folder, identity, is_remote=self._is_remote, show=show
+            )
+        except PySparkException as error:
+            raise self._failure(output, error) from error
+
+    def _wait(self, query: StreamingQuery) -> None:
+        from pyspark.errors import PySparkException
+
+        try:
+            query.awaitTermination(LOOK_S)
+        except PySparkException:
+            pass  # told by _check, with the sink that it is about
+
+    def _check(self, query: StreamingQuery, output: Output) -> None:
+        if not query.isActive and (failure := query.exception()) is not None:
+            raise self._failure(output, failure) from failure
+
+    def _failure(self, output: Output, error: BaseException) -> RunFailed:
+        where = (
+            f"{output.sink.place}: sink {output.name}" if output.sink else f"the dead letters of {self.pipeline.name}"
+        )
+        return RunFailed(hide(f"{where}: {reason_of(error)}", self.pipeline.secrets))
+
+
+def _stop(query: StreamingQuery) -> None:
+    """Whatever it was doing is done again by the next run."""
+    try:
+        query.stop()
+    except Exception:
+        pass  # the session is gone, and the query with it

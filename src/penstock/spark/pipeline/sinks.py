@@ -1,0 +1,93 @@
+"""Views to queries: a topic (exactly once), a Parquet table (appended to, or upserted), the console."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql import functions as F
+
+from penstock.spark.pipeline.encoding import encode
+from penstock.spark.pipeline.failures import RunFailed
+from penstock.spark.pipeline.figures import OBSERVED, ROWS
+from penstock.spark.pipeline.folder import Folder
+from penstock.spark.pipeline.model import METADATA, Pipeline, Sink
+from penstock.spark.pipeline.upsert import check_upsert, kept_columns, make_upsert
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+Show = Callable[[Sink, "DataFrame", int], None]
+"""Prints the rows of a batch for the console."""
+
+
+class Output(NamedTuple):
+    """One query to be: of a sink, or of the dead letters (without ``sink``)."""
+
+    name: str
+    sink: Sink | None
+    frame: DataFrame
+    group: str
+    columns: dict[str, str]
+    """What the sink gets to see: names and types."""
+
+
+def columns_of(frame: DataFrame, sink: Sink) -> dict[str, str]:
+    kept = kept_columns(frame, sink) if sink.upsert else frame.columns
+    return {name: kind for name, kind in frame.dtypes if name in kept}
+
+
+def prepare(frame: DataFrame, sink: Sink, *, is_remote: bool) -> DataFrame:
+    """The rows as the sink takes them; ``RunFailed`` where they don't fit it."""
+    if sink.kind == "topic":
+        return encode(frame, sink)
+    if sink.upsert:
+        if is_remote:
+            raise RunFailed(f"{sink.place}: sink {sink.name}: a table with upsert can't be written with --remote")
+        check_upsert(frame, sink)
+        return frame
+    kept = [F.col(f"`{name}`") for name in frame.columns if name not in METADATA]
+    for name in sink.partition_by:
+        if name not in frame.columns:
+            raise RunFailed(f"{sink.place}: sink {sink.name}: partition_by: {sink.input} has no column {name}")
+    return frame.select(*kept) if kept else frame
+
+
+def start(
+    output: Output, pipeline: Pipeline, bootstrap: str, folder: Folder, identity: str, *, is_remote: bool, show: Show
+) -> StreamingQuery:
+    counted = output.frame.observe(OBSERVED, F.count(F.lit(1)).alias(ROWS))
+    writer = (
+        counted.writeStream.queryName(f"{pipeline.name}.{output.name}")
+        .option("checkpointLocation", folder.checkpoint(output.name))
+        .trigger(**_trigger(pipeline))
+    )
+    sink = output.sink
+    if sink is None:
+        return _topic(writer, pipeline, bootstrap, folder, pipeline.bad_records.topic, {}).start()
+    writer = writer.outputMode(sink.mode)
+    if sink.kind == "topic":
+        return _topic(writer, pipeline, bootstrap, folder, sink.target, dict(sink.options)).start()
+    if sink.upsert:
+        return writer.foreachBatch(make_upsert(sink, identity)).start()
+    if sink.kind == "parquet":
+        if sink.partition_by:
+            writer = writer.partitionBy(*sink.partition_by)
+        return writer.format("parquet").options(**sink.options).option("path", sink.target).start()
+    if is_remote:  # it prints where Spark runs
+        return writer.format("console").option("numRows", sink.rows_max).start()
+    return writer.foreachBatch(lambda frame, batch_id: show(sink, frame, batch_id)).start()
+
+
+def _topic(
+    writer: DataStreamWriter, pipeline: Pipeline, bootstrap: str, folder: Folder, topic: str, more: dict[str, str]
+) -> DataStreamWriter:
+    options: dict[str, Any] = {"kafka.bootstrap.servers": bootstrap, **pipeline.kafka, **more, "topic": topic}
+    if not any(name.lower() == "stagingdir" for name in options):
+        options["stagingDir"] = folder.staging
+    return writer.format("penstock").options(**options)
+
+
+def _trigger(pipeline: Pipeline) -> dict[str, Any]:
+    return {"availableNow": True} if pipeline.trigger is None else {"processingTime": pipeline.trigger}

@@ -1,0 +1,79 @@
+"""A folder of Parquet files that Spark's file sink appends to: what must be right before a query writes into it.
+
+Spark keeps a list of the files that count, in ``_spark_metadata``. Spark itself reads by that list; DuckDB and pandas
+take every file. So what a killed run has left behind without listing it is removed before the next one writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from penstock.runtime.files import DiskFileSystem
+from penstock.spark.pipeline.failures import WrongFolder
+from penstock.spark.pipeline.files import is_url
+from penstock.spark.pipeline.model import Sink
+
+METADATA = "_spark_metadata"
+
+
+def check_table(sink: Sink, *, has_checkpoint: bool) -> None:
+    """A new query would silently leave out as many batches as the list has: Spark takes them for its own."""
+    if is_url(sink.target) or has_checkpoint:
+        return
+    if DiskFileSystem().exists(f"{sink.target}/{METADATA}"):
+        raise WrongFolder(
+            f"{sink.place}: sink {sink.name}: {sink.target} was written by another query: "
+            "give the sink another folder, or remove that one"
+        )
+
+
+def check_columns(sink: Sink, before: dict[str, str] | None, now: dict[str, str]) -> None:
+    """Columns may come; those that readers of the table know must stay what they were."""
+    for name, kind in (before or {}).items():
+        if name not in now:
+            told = f"column {name} is gone"
+        elif now[name] != kind:
+            told = f"column {name} was {kind} and is {now[name]} now"
+        else:
+            continue
+        raise WrongFolder(
+            f"{sink.place}: sink {sink.name}: the schema has changed, {told}: give the sink another name and folder"
+        )
+
+
+def sweep(sink: Sink) -> int:
+    """Remove what a killed run has left; the number of files."""
+    if is_url(sink.target):
+        return 0
+    fs = DiskFileSystem()
+    if not fs.exists(f"{sink.target}/{METADATA}"):
+        return 0
+    listed = set(_listed(fs, f"{sink.target}/{METADATA}"))
+    left = [path for path in _files(fs, sink.target) if path.rpartition("/")[2] not in listed]
+    for path in left:
+        fs.remove(path)
+    return len(left)
+
+
+def _listed(fs: DiskFileSystem, folder: str) -> Iterator[str]:
+    """Names of files: each has an id of its own."""
+    for name in fs.list_dir(folder):
+        if not name.removesuffix(".compact").isdigit():
+            continue
+        for line in fs.read_file(f"{folder}/{name}").decode().splitlines()[1:]:
+            entry: dict[str, Any] = json.loads(line)
+            yield unquote(urlsplit(entry["path"]).path).rpartition("/")[2]
+
+
+def _files(fs: DiskFileSystem, folder: str) -> Iterator[str]:
+    for name in fs.list_dir(folder):
+        path = f"{folder}/{name}"
+        if name.startswith(("_", ".")):
+            continue
+        if fs.is_dir(path):
+            yield from _files(fs, path)
+        elif name.endswith(".parquet"):
+            yield path
