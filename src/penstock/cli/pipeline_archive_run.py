@@ -93,7 +93,7 @@ def _planned(topic: str, backlog: Backlog) -> dict[str, Any]:
 
 def _show_summary(summary: ArchiveSummary, lake: Lake, seconds: float, options: argparse.Namespace) -> None:
     states = {topic: lake.state(topic) for topic in summary.topics}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "topic": topic,
             "records": one.records,

@@ -1,4 +1,4 @@
-"""What ``penstock pipeline restore`` does: checks all topics, writes them one after the other, says what it has done."""
+"""What ``penstock pipeline restore`` does: checks all topics, writes one after the other, says what it has done."""
 
 from __future__ import annotations
 

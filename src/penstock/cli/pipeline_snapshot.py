@@ -12,7 +12,7 @@ from penstock.cli.pipeline_options import add_pipeline_options
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Write a table (a folder of Parquet files) with one row for each key of a topic: its latest value. A key whose\n"
+        "Write a table (a folder of Parquet files) with a row for each key of a topic: its latest value. A key whose\n"
         "latest value is null (a tombstone) has no row. Records without a key are left out and counted.",
         "penstock pipeline snapshot users --to users-now",
         "penstock pipeline snapshot users --to users-then --until 2026-01-31T12:00:00Z --strings",

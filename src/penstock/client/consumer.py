@@ -57,9 +57,12 @@ class Reader:
         partition_max_bytes: int = 1024 * 1024,
         buffer_bytes_max: int = 16 * 1024 * 1024,
         check_crcs: bool = True,
+        is_raw: bool = False,
         timeout_s: float | None = None,
     ) -> None:
+        """``is_raw``: control batches and empty ones come, too, for those who look into logs."""
         self._client = client
+        self._is_raw = is_raw
         self._isolation: Isolation = isolation
         self._follow = follow
         self._offset_reset = offset_reset
@@ -288,6 +291,7 @@ class Reader:
             from_offset=partition.next_offset,
             end_offset=partition.end_offset,
             is_read_committed=self._isolation == "read_committed",
+            is_raw=self._is_raw,
             check_crcs=self._check_crcs,
         )
         partition.succeeded()

@@ -100,6 +100,7 @@ def cut_batches(
     from_offset: int,
     end_offset: int | None = None,
     is_read_committed: bool = False,
+    is_raw: bool = False,
     check_crcs: bool = True,
 ) -> Cut:
     """The batches of one partition's part of an answer, those that must not be seen left out."""
@@ -111,6 +112,7 @@ def cut_batches(
         end_offset=end_offset,
         aborted=[(one.producer_id, one.first_offset) for one in listed],
         high_watermark=answer.high_watermark,
+        is_raw=is_raw,
         check_crcs=check_crcs,
     )
 
@@ -123,9 +125,11 @@ def cut_records(
     end_offset: int | None = None,
     aborted: Iterable[tuple[int, int]] = (),
     high_watermark: int = -1,
+    is_raw: bool = False,
     check_crcs: bool = True,
 ) -> Cut:
-    """The same for who has taken the answer apart. ``aborted``: (producer id, first offset) of each transaction."""
+    """The same for who has taken the answer apart. ``aborted``: (producer id, first offset) of each transaction.
+    ``is_raw``: control batches and empty ones are no longer left out."""
     view = memoryview(records)
     hidden = AbortedTransactions(aborted)
     batches: list[FetchedBatch] = []
@@ -145,7 +149,7 @@ def cut_records(
             next_offset = end_offset
             break
         next_offset = header.last_offset + 1
-        if hidden.hides(tp, header, data) or header.is_control or header.count == 0:
+        if hidden.hides(tp, header, data) or (not is_raw and (header.is_control or header.count == 0)):
             continue
         batches.append(
             FetchedBatch(

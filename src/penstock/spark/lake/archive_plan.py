@@ -21,7 +21,7 @@ from penstock.spark.source.planning import OffsetRange, limit_in_proportion, spl
 TASK_RECORDS_MIN = 200_000
 """A task with less than this is not worth a file of its own."""
 FULL_ENOUGH = 4
-"""New records that fill a file to one part in so many begin one: to copy a larger one first costs more than it gives."""
+"""New records that fill one part in so many of a file begin one: to copy an old one first would cost more than that."""
 
 
 class Refused(NamedTuple):

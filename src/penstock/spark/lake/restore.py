@@ -94,23 +94,25 @@ class Restore:
     def plan(self) -> list[TopicRestore]:
         """Asks the brokers, checks everything, changes nothing."""
         lake_id = self._lake.mark().id
-        planned = []
         with Link(parse_options(self._settings.client_options(), is_stream=False).client) as link:
             cluster_id = link.run(lambda client: client.metadata([])).cluster_id or ""
-            for topic, name in self._settings.topics.items():
-                known = self._lake.state(topic)
-                if known is None:
-                    raise LakeError(f"{self._lake.path} does not hold topic {topic}: {self._held()}")
-                target = link.run(lambda client, name=name: restore_target.look_at(client, name))  # type: ignore[misc]
-                folder = self._settings.state_folder or self._lake.at(layout.RESTORES)
-                file = RestoreFile(folder, cluster_id, topic, name, self._lake.fs)
-                state = file.read()
-                if state is not None and (state.lake_id, state.target_id) != (lake_id, target.topic_id):
-                    state = None  # of another lake at this place, or the topic is a new one by this name
-                is_resumed = state is not None
-                restore_target.check(target, known, is_resumed=is_resumed, may_append=self._settings.may_append)
-                planned.append(TopicRestore(known, target, file, state))
-        return planned
+            return [
+                self._plan_topic(link, topic, name, lake_id, cluster_id)
+                for topic, name in self._settings.topics.items()
+            ]
+
+    def _plan_topic(self, link: Link, topic: str, name: str, lake_id: str, cluster_id: str) -> TopicRestore:
+        known = self._lake.state(topic)
+        if known is None:
+            raise LakeError(f"{self._lake.path} does not hold topic {topic}: {self._held()}")
+        target = link.run(lambda client: restore_target.look_at(client, name))
+        folder = self._settings.state_folder or self._lake.at(layout.RESTORES)
+        file = RestoreFile(folder, cluster_id, topic, name, self._lake.fs)
+        state = file.read()
+        if state is not None and (state.lake_id, state.target_id) != (lake_id, target.topic_id):
+            state = None  # of another lake at this place, or the topic is a new one by this name
+        restore_target.check(target, known, is_resumed=state is not None, may_append=self._settings.may_append)
+        return TopicRestore(known, target, file, state)
 
     def _held(self) -> str:
         held = self._lake.topics()
