@@ -64,7 +64,7 @@ class PenstockDataSource(DataSource):
 
     def _sink_options(self, schema: StructType, mode: str, *, is_refused: bool, is_stream: bool) -> SinkOptions:
         if is_refused:
-            more = 'outputMode("append") or outputMode("update")' if is_stream else 'mode("append")'
+            more = 'outputMode("append"), or foreachBatch' if is_stream else 'mode("append")'
             raise WrongWrite(f"{mode} would replace what a topic holds, and a topic only grows: use {more}")
         options = parse_sink_options(self.options, is_stream=is_stream)
         check_columns(schema.fields, options.topic)

@@ -31,7 +31,7 @@ from penstock.model import TopicPartition
 from penstock.protocol.records.checksum import crc32c
 from penstock.protocol.records.header import read_header
 from penstock.runtime.clock import SystemClock
-from penstock.spark.sink.errors import SinkFailed, in_words
+from penstock.spark.sink.errors import FENCED, SinkFailed, in_words
 from penstock.spark.sink.messages import TaskDone, Write
 from penstock.spark.sink.options import SinkOptions
 from penstock.spark.sink.staging import Folder, StagedFile
@@ -195,6 +195,8 @@ class Commit:
         try:
             self.link.once(lambda _: transaction.abort(), UNDO_S_MAX)
         except (ClientError, TimeoutError) as error:
+            if isinstance(error, ClientError) and error.code in FENCED:
+                return  # whoever took over, or the coordinator, has ended it
             _log.warning("the transaction of %s stays open until it times out: %s", self.write, error)
 
     async def _read_marker(self, client: Client) -> Marker | None:

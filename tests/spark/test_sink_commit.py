@@ -1,0 +1,244 @@
+"""The driver's protocol, step by step: whether it is killed, outlived or done again, each micro-batch is there once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+pytest.importorskip("numba")
+
+from penstock.client import Client
+from penstock.client.admin import Admin, ConfigResource
+from penstock.client.groups import Groups
+from penstock.client.transactions import Transactions
+from penstock.model import TopicPartition
+from penstock.spark.sink.errors import SinkFailed
+from penstock.spark.sink.messages import PREFIX
+from penstock.spark.sink.staging import Folder
+from penstock.testing import Broker
+from spark.audit import committed, values
+from spark.sink_runs import STEPS, Killed, Query, asleep_after, killed_after, texts
+from support.internal_client import run_with_client
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def query(broker: Broker, topic: str, tmp_path: Path) -> Query:
+    broker.create_topic(topic, partitions=3)
+    return Query(broker.bootstrap_servers, topic, str(uuid.uuid4()), tmp_path)
+
+
+def test_a_micro_batch_is_written_with_its_marker_and_leaves_no_files(broker: Broker, query: Query, topic: str) -> None:
+    query.run(0)
+    query.run(1)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6})
+    assert query.staged_files() == []
+
+    async def ask(client: Client) -> None:
+        (place, marker), *others = (await Groups(client).offsets(PREFIX + query.query_id)).items()
+        assert (place, marker.offset, others) == (TopicPartition(topic, 0), 1, [])
+        assert marker.metadata.startswith('{"rows": 6, "checksum": "')
+        found = await Transactions(client).describe(PREFIX + query.query_id)
+        assert found is not None and not found.is_open
+
+    run_with_client(broker.bootstrap_servers, ask)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_driver_that_is_killed_after_any_step_is_made_good_by_the_next(
+    broker: Broker, query: Query, topic: str, step: str
+) -> None:
+    query.run(0)
+    with pytest.raises(Killed):
+        query.commit(query.stage(1), killed_after(step))
+    query.run(1)
+    query.run(2)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6})
+    assert query.staged_files() == []
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_driver_that_sleeps_after_any_step_can_do_nothing_when_it_wakes(
+    broker: Broker, query: Query, topic: str, step: str
+) -> None:
+    query.run(0)
+
+    def meanwhile() -> None:
+        query.run(1)
+        query.run(2)
+
+    zombie = query.stage(1)
+    try:
+        query.commit(zombie, asleep_after(step, meanwhile))
+    except SinkFailed as error:
+        assert step not in ("end", "clean")
+        assert str(error).startswith(("nothing was written: ", "nobody knows yet", "the staged file"))
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6})
+    query.run(3)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6, 3: 6})
+
+
+def test_a_micro_batch_that_comes_again_is_skipped(broker: Broker, query: Query, topic: str) -> None:
+    for _ in range(3):
+        query.run(0)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6})
+    assert query.staged_files() == []
+
+
+def test_a_checkpoint_that_was_set_back_is_refused(broker: Broker, query: Query, topic: str) -> None:
+    for batch_id in range(3):
+        query.run(batch_id)
+    with pytest.raises(SinkFailed, match=r"micro-batch 1 of the query .* comes after micro-batch 2 of it was written"):
+        query.run(1)
+    with pytest.raises(SinkFailed, match=r"was written before with 6 rows and has 7 now; its checkpoint was changed"):
+        query.run(2, rows=7)
+    with pytest.raises(SinkFailed, match="comes after micro-batch 2"):
+        query.run(1, rows=0)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6})
+
+
+def test_an_empty_micro_batch_writes_nothing(broker: Broker, query: Query, topic: str) -> None:
+    query.run(0)
+    query.run(1, rows=0)
+    query.run(2)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 2: 6})
+
+
+def test_attempts_that_no_message_names_are_not_written_and_are_swept(broker: Broker, query: Query, topic: str) -> None:
+    query.stage(0)
+    messages = query.stage(0)
+    query.stage(0)
+    assert len(query.staged_files()) == 6
+    query.commit(messages)
+    assert query.staged_files() == []
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6})
+    query.stage(0)  # a task of micro-batch 0 that nobody waited for
+    ahead = query.stage(2)
+    query.run(1)
+    assert [name[0] for name in query.staged_files()] == ["2", "2"]
+    query.commit(ahead)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6})
+
+
+def test_a_staged_file_that_is_damaged_or_gone_writes_nothing(broker: Broker, query: Query, topic: str) -> None:
+    messages = query.stage(0)
+    (first, second) = sorted(query.folder.rglob("*.batches"))
+    whole = second.read_bytes()
+    second.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(SinkFailed, match="is damaged"):
+        query.commit(messages)
+    second.write_bytes(whole[:-1])
+    with pytest.raises(SinkFailed, match=rf"has {len(whole) - 1} bytes and a task has staged {len(whole)}"):
+        query.commit(messages)
+    second.unlink()
+    with pytest.raises(SinkFailed, match="a folder that all nodes share"):
+        query.commit(messages)
+    assert committed(broker.bootstrap_servers, topic) == []
+    first.unlink()
+    query.run(0)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6})
+
+
+def test_a_topic_that_takes_less_than_it_did_when_the_rows_were_staged_gets_nothing(
+    broker: Broker, query: Query, topic: str
+) -> None:
+    messages = query.stage(0, rows=2_000)
+
+    async def shrink(client: Client) -> None:
+        await Admin(client).alter_configs(ConfigResource("topic", topic), {"max.message.bytes": "1000"})
+
+    run_with_client(broker.bootstrap_servers, shrink)
+    with pytest.raises(SinkFailed, match="nothing was written"):
+        query.commit(messages)
+    assert committed(broker.bootstrap_servers, topic) == []
+    query.run(0, rows=2_000)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 2_000})
+
+
+def test_a_broker_that_is_killed_between_the_steps_loses_and_repeats_nothing(topic: str, tmp_path: Path) -> None:
+    with Broker() as broker:
+        broker.create_topic(topic, partitions=3)
+        query = Query(broker.bootstrap_servers, topic, str(uuid.uuid4()), tmp_path)
+        for batch_id, step in enumerate(STEPS[:-1]):
+            query.commit(query.stage(batch_id), asleep_after(step, lambda: broker.restart(kill=True)))
+        assert values(broker.bootstrap_servers, topic) == texts(dict.fromkeys(range(len(STEPS) - 1), 6))
+
+
+def test_a_transaction_that_was_open_for_too_long_is_told_as_such(broker: Broker, topic: str, tmp_path: Path) -> None:
+    broker.create_topic(topic, partitions=3)
+    timeout = {"kafka.transaction.timeout.ms": "1"}
+    query = Query(broker.bootstrap_servers, topic, str(uuid.uuid4()), tmp_path, **timeout)
+    other = Query(broker.bootstrap_servers, topic, query.query_id, tmp_path)
+    with pytest.raises(SinkFailed, match=r"took over, or the transaction was open for longer than .* \(1\)"):
+        query.commit(query.stage(0), asleep_after("produce", lambda: other.run(0)))
+    too_long = Query(
+        broker.bootstrap_servers, topic, query.query_id, tmp_path, **{"kafka.transaction.timeout.ms": "2000000000"}
+    )
+    with pytest.raises(SinkFailed, match=r"2000000000\) is more than the brokers allow"):
+        too_long.run(1)
+
+
+def test_a_group_that_is_not_the_sinks_is_left_alone(broker: Broker, query: Query, topic: str) -> None:
+    async def commit(client: Client) -> None:
+        await Groups(client).commit(PREFIX + query.query_id, {TopicPartition(topic, 0): 5})
+
+    run_with_client(broker.bootstrap_servers, commit)
+    with pytest.raises(SinkFailed, match="holds an offset that is none of the sink's markers"):
+        query.run(0)
+    assert committed(broker.bootstrap_servers, topic) == []
+
+
+def test_rows_for_many_topics_are_one_transaction_and_the_newest_marker_counts(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+
+    from penstock.spark.sink.messages import write_of_query
+    from penstock.spark.sink.options import parse_sink_options
+    from penstock.spark.sink.tasks import stage
+
+    topics = [f"{topic}-{letter}" for letter in "abc"]
+    for name in topics:
+        broker.create_topic(name, partitions=2)
+    query = Query(broker.bootstrap_servers, topic, str(uuid.uuid4()), tmp_path)
+    query.options = parse_sink_options({"kafka.bootstrap.servers": broker.bootstrap_servers}, is_stream=True)
+
+    def run(batch_id: int, names: list[str]) -> None:
+        rows = pa.RecordBatch.from_pydict({"topic": names, "value": [f"{batch_id}" for _ in names]})
+        write = write_of_query(query.query_id, batch_id)
+        query.commit([stage(query.options, str(tmp_path), write, 0, iter([rows]))])
+
+    run(0, topics[1:])
+    run(1, topics[:2])
+    run(2, topics[2:])
+    run(2, topics[2:])
+    found = {name: values(broker.bootstrap_servers, name) for name in topics}
+    assert list(found.values()) == [["1"], ["0", "1"], ["0", "2"]]
+    with pytest.raises(SinkFailed, match="comes after micro-batch 2"):
+        run(1, topics[:2])
+
+
+def test_folders_of_writes_whose_driver_died_are_swept_after_a_week(tmp_path: Path) -> None:
+    import os
+    import time
+
+    from penstock.runtime.clock import SystemClock
+
+    for name in ("write-old", "write-new", "a-query"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0-0-a.batches").write_bytes(b"x")
+    a_month_ago_s = time.time() - 30 * 24 * 3_600
+    for name in ("write-old", "a-query"):
+        os.utime(tmp_path / name, (a_month_ago_s, a_month_ago_s))
+    Folder(str(tmp_path), "write-mine").sweep_old_writes(SystemClock())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a-query", "write-new"]
