@@ -5,7 +5,6 @@ A value that can't be read is no failure here: it comes back without a record an
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,8 @@ if TYPE_CHECKING:
 
 RECORD, REASON = "record", "reason"
 MAGIC = 0
-_FRAME = struct.Struct(">bI")
+FRAME_BYTES = 5
+"""A zero, and the id of the schema in four bytes."""
 
 
 def column_types(format: Format) -> str:
@@ -52,7 +52,7 @@ def make_encoder(format: Format) -> Callable[[pa.Array], pa.Array]:
         plain = parse_avro_schema(text)
         is_record = isinstance(plain, dict) and plain.get("type") == "record"
         schema = parse_schema(plain)
-        frame = _FRAME.pack(MAGIC, schema_id) if is_framed else b""
+        frame = bytes([MAGIC]) + schema_id.to_bytes(4, "big") if is_framed else b""
         encoded = []
         for row in rows.to_pylist():
             stream = BytesIO()
@@ -93,10 +93,10 @@ class _Reader:
 
         begin, writer = 0, self._schema
         if self._is_framed:
-            if len(value) < _FRAME.size or value[0] != MAGIC:
+            if len(value) < FRAME_BYTES or value[0] != MAGIC:
                 raise _Unreadable("the value has no frame of five bytes, a zero and a schema id, before its Avro")
-            (_, schema_id) = _FRAME.unpack_from(value)
-            begin = _FRAME.size
+            schema_id = int.from_bytes(value[1:FRAME_BYTES], "big")
+            begin = FRAME_BYTES
             if self._writers:
                 if schema_id not in self._writers:
                     raise _Unreadable(

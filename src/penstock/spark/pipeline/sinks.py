@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F
@@ -16,7 +16,7 @@ from penstock.spark.pipeline.upsert import check_upsert, kept_columns, make_upse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming import StreamingQuery
 
 Show = Callable[[Sink, "DataFrame", int], None]
 """Prints the rows of a batch for the console."""
@@ -65,10 +65,14 @@ def start(
     )
     sink = output.sink
     if sink is None:
-        return _topic(writer, pipeline, bootstrap, folder, pipeline.bad_records.topic, {}).start()
+        options = _topic_options(pipeline, bootstrap, folder, pipeline.bad_records.topic, {})
+        return writer.format("penstock").options(**options).start()
     writer = writer.outputMode(sink.mode)
     if sink.kind == "topic":
-        return _topic(writer, pipeline, bootstrap, folder, sink.target, dict(sink.options)).start()
+        options = _topic_options(pipeline, bootstrap, folder, sink.target, sink.options)
+        if sink.mode == "update":
+            return writer.foreachBatch(_updates(options, f"{identity}.{sink.name}")).start()
+        return writer.format("penstock").options(**options).start()
     if sink.upsert:
         return writer.foreachBatch(make_upsert(sink, identity)).start()
     if sink.kind == "parquet":
@@ -80,13 +84,24 @@ def start(
     return writer.foreachBatch(lambda frame, batch_id: show(sink, frame, batch_id)).start()
 
 
-def _topic(
-    writer: DataStreamWriter, pipeline: Pipeline, bootstrap: str, folder: Folder, topic: str, more: dict[str, str]
-) -> DataStreamWriter:
-    options: dict[str, Any] = {"kafka.bootstrap.servers": bootstrap, **pipeline.kafka, **more, "topic": topic}
+def _topic_options(
+    pipeline: Pipeline, bootstrap: str, folder: Folder, topic: str, more: Mapping[str, str]
+) -> dict[str, str]:
+    options = {"kafka.bootstrap.servers": bootstrap, **pipeline.kafka, **more, "topic": topic}
     if not any(name.lower() == "stagingdir" for name in options):
         options["stagingDir"] = folder.staging
-    return writer.format("penstock").options(**options)
+    return options
+
+
+def _updates(options: dict[str, str], application: str) -> Callable[[DataFrame, int], None]:
+    """Spark gives a sink that is written in Python no rows in mode update. So each batch is a write of its own, which
+    the broker knows by its number: one that comes again is not written again."""
+
+    def write(frame: DataFrame, batch_id: int) -> None:
+        numbered = {**options, "txnAppId": application, "txnVersion": str(batch_id)}
+        frame.write.format("penstock").options(**numbered).mode("append").save()
+
+    return write
 
 
 def _trigger(pipeline: Pipeline) -> dict[str, Any]:
