@@ -13,6 +13,8 @@ from penstock.testing import Broker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spark.lake_support import Pipelines
+
 SPARK_SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -40,3 +42,17 @@ def spark_broker() -> Iterator[Broker]:
 @pytest.fixture
 def topic() -> str:
     return f"spark-{uuid.uuid4().hex[:12]}"
+
+
+@pytest.fixture
+def pipelines(
+    spark: SparkSession,
+    spark_broker: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Pipelines:
+    """``penstock pipeline`` on the session that all tests share."""
+    from spark.lake_support import Pipelines, share_session
+
+    share_session(spark, monkeypatch)
+    return Pipelines(spark_broker, capsys)

@@ -16,6 +16,7 @@ from penstock.runtime.random import SystemRandom
 from penstock.spark.codec import schema_of
 from penstock.spark.lake import layout
 from penstock.spark.lake.dates import split_by_date
+from penstock.spark.lake.errors import LakeError
 from penstock.spark.lake.state import LakeFile, Move, Span
 
 COLUMNS = ("key", "value", "headers", "partition", "offset", "timestamp", "timestampType")
@@ -119,9 +120,8 @@ class _OpenFile:
             self._copy(growing)
 
     def _copy(self, growing: Growing) -> None:
-        with pq.ParquetFile(f"{self._target.lake}/{growing.path}") as old:
-            for rows in old.iter_batches():
-                self._take(rows.cast(SCHEMA))
+        for rows in rows_of(self._target.lake, growing.path):
+            self._take(rows.cast(SCHEMA))
         self._records = growing.file.records
         self._spans = dict(growing.file.spans)
 
@@ -168,5 +168,9 @@ class _OpenFile:
 
 def rows_of(lake: str, path: str, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
     """The rows of a file of the lake, in the order in which they stand in it."""
-    with pq.ParquetFile(f"{lake}/{path}") as file:
+    try:
+        opened = pq.ParquetFile(f"{lake}/{path}")
+    except FileNotFoundError:
+        raise LakeError(f"{lake}/{path} is missing, and the lake says that it is there: was it deleted?") from None
+    with opened as file:
         yield from file.iter_batches(columns=columns)

@@ -86,6 +86,8 @@ class Lake:
             if self.fs.exists(self.at(layout.STAGING)):
                 self.fs.remove_tree(self.at(layout.STAGING))
             yield
+            if self.fs.exists(self.at(layout.STAGING)):
+                self.fs.remove_tree(self.at(layout.STAGING))
         finally:
             lock.close()
 

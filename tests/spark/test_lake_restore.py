@@ -1,0 +1,137 @@
+"""``penstock pipeline restore``: a round trip through a lake gives equal records, once, whatever is interrupted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.client import Client
+from penstock.client.admin import Admin, ConfigResource
+from penstock.spark.lake import restore as restores
+from penstock.spark.lake.restore_state import RestoreFile, RestoreState
+from penstock.testing import Broker, Record
+from spark.lake_support import Pipelines, record, rows_of_topic
+from support.internal_client import run_with_client
+
+DAY_MS = 86_400_000
+
+
+def archived(pipelines: Pipelines, broker: Broker, topic: str, lake: Path) -> None:
+    """40 records on two days in 3 of 4 partitions, with everything that a record can have."""
+    broker.create_topic(topic, partitions=4)
+    broker.produce(topic, [record(number, number % 3, timestamp_ms=number * DAY_MS // 20) for number in range(40)])
+    broker.produce(
+        topic,
+        [
+            Record(None, "tombstone", (), 3 * DAY_MS, 0),
+            Record("", "", {"empty": "", "none": None}, 2 * DAY_MS, 0),
+            Record(b"\x00\xff", None, [("twice", "1"), ("twice", "2")], DAY_MS, 2),
+        ],
+    )
+    pipelines.json("archive", topic, "--to", str(lake), "--batch-records", "15", "--file-size", "1")
+
+
+def test_a_round_trip_gives_equal_records(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    lake, copy = tmp_path / "lake", f"{topic}-copy"
+    archived(pipelines, spark_broker, topic, lake)
+    plan = pipelines.json("restore", topic, "--from", str(lake), "--as", copy, "--dry-run")
+    assert plan["topics"] == [
+        {
+            "topic": topic,
+            "target": copy,
+            "is_new_topic": True,
+            "is_resumed": False,
+            "partitions": 4,
+            "offsets": 43,
+        }
+    ]
+    done = pipelines.json("restore", topic, "--from", str(lake), "--as", copy, "--batch-records", "20")
+    (row,) = done["topics"]
+    assert (row["records"], row["is_created"], row["partitions"]) == (43, True, 4) and row["transactions"] > 1
+    assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
+
+    async def retention(client: Client) -> str | None:
+        (entry,) = await Admin(client).describe_configs(ConfigResource("topic", copy), ["retention.ms"])
+        return entry.value
+
+    assert run_with_client(spark_broker.bootstrap_servers, retention) == "-1"
+
+    assert pipelines.json("restore", topic, "--from", str(lake), "--as", copy)["records"] == 0
+    spark_broker.produce(topic, [record(100, 3)])
+    pipelines.json("archive", topic, "--to", str(lake))
+    assert pipelines.json("restore", topic, "--from", str(lake), "--as", copy)["records"] == 1
+    assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
+
+
+@pytest.mark.parametrize("moment", ["before the chunk", "after the chunk", "after the end of the second chunk"])
+def test_an_interrupted_restore_goes_on_and_writes_nothing_twice(
+    pipelines: Pipelines,
+    spark_broker: Broker,
+    topic: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    lake, copy = tmp_path / "lake", f"{topic}-copy"
+    archived(pipelines, spark_broker, topic, lake)
+    command = ("restore", topic, "--from", str(lake), "--as", copy, "--batch-records", "20")
+    real = RestoreFile.write
+
+    def interrupted(self: RestoreFile, state: RestoreState) -> None:
+        is_done = state.chunk_ends is None
+        if moment == "after the chunk" and state.chunk == 1 and is_done:
+            raise KeyboardInterrupt
+        real(self, state)
+        if moment == "before the chunk" and state.chunk == 0 and not is_done:
+            raise KeyboardInterrupt
+        if moment == "after the end of the second chunk" and state.chunk == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(restores.RestoreFile, "write", interrupted)
+    assert pipelines.run(*command)[0] == 130
+    monkeypatch.setattr(restores.RestoreFile, "write", real)
+    assert pipelines.run(*command)[0] == 0
+    assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
+
+
+def test_what_does_not_fit_is_one_sentence_and_nothing_is_written(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    archived(pipelines, spark_broker, topic, lake)
+    restore = ("restore", topic, "--from", str(lake))
+    assert pipelines.fails(*restore) == (
+        f"topic {topic} has records already: --as names another topic, --append writes behind them"
+    )
+    spark_broker.create_topic(f"{topic}-small", partitions=2)
+    assert "has 2 partitions, and" in pipelines.fails(*restore, "--as", f"{topic}-small")
+    spark_broker.create_topic(f"{topic}-stamped", partitions=4, message_timestamp_type="LogAppendTime")
+    assert "stamps records with its own time" in pipelines.fails(*restore, "--as", f"{topic}-stamped")
+    assert pipelines.fails("restore", "nothing", "--from", str(lake)) == (
+        f"{lake} does not hold topic nothing: it holds {topic}"
+    )
+    assert "does not exist" in pipelines.fails("restore", "--from", str(tmp_path / "nowhere"))
+    for name in (f"{topic}-small", f"{topic}-stamped"):
+        assert spark_broker.consume(name) == []
+
+
+def test_the_state_may_lie_elsewhere_and_a_topic_made_anew_begins_anew(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    lake, copy, states = tmp_path / "lake", f"{topic}-copy", tmp_path / "states"
+    archived(pipelines, spark_broker, topic, lake)
+    command = ("restore", topic, "--from", str(lake), "--as", copy, "--state", str(states))
+    assert pipelines.json(*command)["records"] == 43
+    (state,) = states.glob("*.json")
+    assert json.loads(state.read_text())["records"] == 43 and not (lake / "_penstock/restores").exists()
+
+    async def delete(client: Client) -> None:
+        await Admin(client).delete_topics([copy])
+
+    run_with_client(spark_broker.bootstrap_servers, delete)
+    assert pipelines.json(*command)["records"] == 43
+    assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
