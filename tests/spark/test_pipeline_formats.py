@@ -34,7 +34,9 @@ JSON_WITH_LETTERS = """
         tags ARRAY<STRING>
     '''
     [step.all]
-    sql = "SELECT *, _key AS key, _topic AS topic, _offset AS offset, _tombstone AS gone, size(_headers) AS hs FROM orders"
+    sql = '''
+        SELECT *, _key AS key, _topic AS topic, _offset AS offset, _tombstone AS gone, size(_headers) AS hs FROM orders
+    '''
     [sink.table]
     from = "all"
     parquet = "orders"
@@ -72,16 +74,15 @@ def test_json_becomes_columns_and_what_does_not_fit_goes_to_the_dead_letters_wit
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     assert first.pop("at").timestamp() in (at.timestamp(), at.replace(tzinfo=None).timestamp())
     assert first == {
-        **{
-            "id": 1,
-            "item": "apples",
-            "price": Decimal("2.50"),
-            "tags": ["a"],
-            "key": "k1",
-            "topic": topic,
-            "offset": 0,
-        },
-        **{"gone": False, "hs": 1},
+        "id": 1,
+        "item": "apples",
+        "price": Decimal("2.50"),
+        "tags": ["a"],
+        "key": "k1",
+        "topic": topic,
+        "offset": 0,
+        "gone": False,
+        "hs": 1,
     }
     assert (second["id"], second["gone"], second["key"], second["hs"]) == (None, True, "k2", None)
 
@@ -91,9 +92,8 @@ def test_json_becomes_columns_and_what_does_not_fit_goes_to_the_dead_letters_wit
     ]
     told = [headers_of(letter) for letter in letters]
     assert [one["penstock.reason"] for one in told] == [reason for _, reason in BAD_JSON]
-    assert {name: told[3][f"penstock.{name}"] for name in ("topic", "partition", "offset", "pipeline", "source")} == {
-        **{"topic": topic, "partition": "0", "offset": "5", "pipeline": topic, "source": "orders"}
-    }
+    facts = ("topic", "partition", "offset", "pipeline", "source")
+    assert [told[3][f"penstock.{name}"] for name in facts] == [topic, "0", "5", topic, "orders"]
     assert told[3]["own"] == "x"
 
     assert counts(declared.run()) == {"table": (0, 0), "dead-letters": (0, 0)}

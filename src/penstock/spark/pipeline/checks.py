@@ -62,6 +62,8 @@ def _names(pipeline: Pipeline, mistakes: Mistakes) -> None:
 
 def _source(pipeline: Pipeline, source: Source, mistakes: Mistakes) -> None:
     what = f"source {source.name}: "
+    if not source.topics and source.pattern is None:
+        return  # told already
     for topic in source.topics:
         _topic(topic, source.place, what, mistakes)
     if source.watermark is not None and not source.is_stream:

@@ -88,8 +88,8 @@ class Declaration:
             return None, {}
         text = table.text("bootstrap")
         bootstrap = None if text is None else self._with_variables(table, "bootstrap", text, is_kept_secret=False)
-        if bootstrap is not None:
-            _check_bootstrap(table, bootstrap)
+        if bootstrap is not None and not _is_bootstrap(table, bootstrap, is_whole=self._has_variables(text)):
+            bootstrap = None
         settings = self._filled(table, "options")
         table.end()
         return bootstrap, {name if name.startswith(KAFKA) else KAFKA + name: value for name, value in settings.items()}
@@ -109,9 +109,10 @@ class Declaration:
     def _source(self, name: str, table: Table) -> Source:
         topics = (*table.texts("topic"), *table.texts("topics"))
         pattern = table.text("pattern")
-        if bool(topics) == (pattern is not None):
-            which = "topic and pattern contradict each other" if topics else "topic is missing (or topics, or pattern)"
-            table.wrong("pattern" if topics else None, which)
+        if topics and pattern is not None:
+            table.wrong("pattern", "topic and pattern contradict each other: give one of them")
+        if not any(map(table.has, ("topic", "topics", "pattern"))):
+            table.wrong(None, "topic is missing (or topics, or pattern)")
         known_keys: tuple[Literal["string", "binary"], ...] = ("string", "binary")
         source = Source(
             name=name,
@@ -230,6 +231,9 @@ class Declaration:
             found[name] = self._with_variables(table, key, value, is_kept_secret=is_secret(name))
         return found
 
+    def _has_variables(self, text: str | None) -> bool:
+        return all(name in self._variables for name in _VARIABLE.findall(text or ""))
+
     def _with_variables(self, table: Table, key: str, value: str, *, is_kept_secret: bool) -> str:
         def replaced(match: re.Match[str]) -> str:
             known = self._variables.get(match[1])
@@ -245,13 +249,17 @@ class Declaration:
         return filled
 
 
-def _check_bootstrap(table: Table, text: str) -> None:
+def _is_bootstrap(table: Table, text: str, *, is_whole: bool) -> bool:
+    """``is_whole``: no variable is missing in it, of which was told already."""
     from penstock.client.bootstrap import parse_bootstrap
 
     try:
         parse_bootstrap(text)
     except ValueError as error:
-        table.wrong("bootstrap", str(error))
+        if is_whole:
+            table.wrong("bootstrap", str(error))
+        return False
+    return True
 
 
 def _blank_lines(sql: str) -> int:

@@ -1,0 +1,345 @@
+"""Declarations: what they mean, and every mistake with its file and line. No Spark, no broker."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from penstock.cli.main import main
+from penstock.spark.pipeline.load import load_pipeline
+from penstock.spark.pipeline.mistakes import WrongDeclaration
+
+GOOD = """\
+name = "sessions"
+trigger = "10 seconds"
+
+[broker]
+bootstrap = "${HOST}:9092"
+[broker.options]
+sasl.jaas.config = "user ${PASSWORD}"
+
+[source.clicks]
+topic = "clicks"
+format = "json"
+schema = "user STRING, at TIMESTAMP"
+watermark = { column = "at", delay = "10 minutes" }
+
+[step.counted]
+sql = "SELECT user, count(*) AS n FROM clicks GROUP BY user, window(at, '1 hour')"
+
+[sink.out]
+from = "counted"
+topic = "sessions"
+"""
+VARIABLES = {"HOST": "10.0.0.1", "PASSWORD": "pa55w0rd"}
+
+
+def written(folder: Path, text: str, name: str = "p.toml") -> str:
+    file = folder / name
+    file.write_text(textwrap.dedent(text))
+    return str(file)
+
+
+def mistakes(folder: Path, text: str, name: str = "p.toml") -> list[str]:
+    file = written(folder, text, name)
+    with pytest.raises(WrongDeclaration) as caught:
+        load_pipeline(file, VARIABLES)
+    return [str(one).removeprefix(f"{folder}/") for one in caught.value.mistakes]
+
+
+def changed(before: str, after: str) -> str:
+    assert before in GOOD
+    return GOOD.replace(before, after)
+
+
+def test_a_declaration_says_what_is_read_done_and_written(tmp_path: Path) -> None:
+    pipeline = load_pipeline(written(tmp_path, GOOD), VARIABLES)
+    assert (pipeline.name, pipeline.trigger, pipeline.bootstrap) == ("sessions", "10 seconds", "10.0.0.1:9092")
+    assert pipeline.kafka == {"kafka.sasl.jaas.config": "user pa55w0rd"}
+    assert pipeline.folder == str(tmp_path / ".penstock" / "sessions")
+    (source,), (step,), (sink,) = pipeline.sources, pipeline.steps, pipeline.sinks
+    assert (source.topics, source.reading, source.start, source.key) == (("clicks",), "stream", "earliest", "string")
+    assert source.watermark is not None and source.watermark.delay == "10 minutes"
+    assert (step.name, sink.kind, sink.target, sink.mode) == ("counted", "topic", "sessions", "append")
+    assert pipeline.group_of(sink) == "sessions"
+
+
+def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
+    pipeline = load_pipeline(written(tmp_path, GOOD), VARIABLES)
+    assert {"pa55w0rd", "user pa55w0rd"} <= pipeline.secrets
+    assert "10.0.0.1" not in pipeline.secrets
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (
+            'name = "sessions"',
+            'name = "a b"',
+            ["p.toml:1: name is 'a b': letters, digits, dot, dash and underscore, up to 100"],
+        ),
+        ('name = "sessions"\n', "", ["p.toml:1: name is missing"]),
+        ("trigger =", "triger =", ["p.toml:2: there is no key triger here (did you mean trigger?)"]),
+        (
+            '"10 seconds"',
+            '"often"',
+            ["p.toml:2: trigger is 'often', and should be 'once' or how often, such as '10 seconds'"],
+        ),
+        ("${HOST}", "${HOTS}", ["p.toml:5: broker: the environment has no variable HOTS"]),
+        (
+            'topic = "clicks"',
+            "topic = 5",
+            ["p.toml:10: source clicks: topic should be text, or a list of texts, and is the number 5"],
+        ),
+        ('topic = "clicks"\n', 'topic = "a/b"\n', ["p.toml:9: source clicks: 'a/b' is no name for a topic: *"]),
+        (
+            'format = "json"',
+            'format = "jsn"',
+            [
+                "p.toml:11: source clicks: format is 'jsn', and should be one of * (did you mean json?)"
+            ],
+        ),
+        ('format = "json"\n', "", ["p.toml:9: source clicks: format is missing: json, csv, avro, string, binary"]),
+        ("user STRING,", "user STRIN,", ["p.toml:12: source clicks: STRIN is no type for user (did you mean string?)"]),
+        (
+            "user STRING,",
+            "_offset INT,",
+            ["p.toml:12: source clicks: the column _offset has the name of one that every source has: *"],
+        ),
+        (
+            'schema = "user STRING, at TIMESTAMP"',
+            'schema_file = "no.ddl"',
+            ["p.toml:12: source clicks: schema_file no.ddl can't be read: No such file or directory"],
+        ),
+        (
+            'delay = "10 minutes"',
+            'delay = "soon"',
+            ["p.toml:13: source clicks: delay is 'soon', and should be a time such as '10 seconds' or '5 minutes'"],
+        ),
+        (
+            'delay = "10 minutes"',
+            'dely = "1 s"',
+            [
+                "p.toml:13: source clicks: delay is missing",
+                "p.toml:13: source clicks: there is no key dely here (did you mean delay?)",
+            ],
+        ),
+        (
+            "FROM clicks GROUP",
+            "FROM click GROUP",
+            ["p.toml:16: step counted: reads from click, and there is no such source or step (did you mean clicks?)"],
+        ),
+        (
+            "[step.counted]",
+            "[step.clicks]",
+            [
+                "p.toml:15: step clicks: there is a source clicks already: names are for one of them",
+                "p.toml:18: sink out: from is 'counted', and there is no such source or step",
+            ],
+        ),
+        (
+            'from = "counted"',
+            'from = "countd"',
+            ["p.toml:18: sink out: from is 'countd', and there is no such source or step (did you mean counted?)"],
+        ),
+        (
+            'topic = "sessions"',
+            'parquet = "t"\ntopic = "x"',
+            ["p.toml:20: sink out: topic and parquet: give one of them"],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "clicks"',
+            ["p.toml:18: sink out: topic clicks is what source clicks reads: it would never end"],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\nmode = "complete"',
+            ["p.toml:18: sink out: a topic can't be written in mode complete: every batch would repeat all of it"],
+        ),
+        (
+            'topic = "sessions"',
+            'parquet = "t"\nmode = "update"',
+            ["p.toml:18: sink out: mode update needs upsert, the columns that say which row is replaced"],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\npartitions = 0',
+            ["p.toml:21: sink out: partitions should be a whole number, 1 or more, and is the number 0"],
+        ),
+        (
+            'topic = "clicks"',
+            'topic = "clicks"\noptions.maxOffsetPerTrigger = 5',
+            ["p.toml:9: source clicks: there is no option maxOffsetPerTrigger; did you mean maxOffsetsPerTrigger?"],
+        ),
+        (
+            'topic = "clicks"',
+            'topic = "clicks"\noptions.subscribe = "y"',
+            ["p.toml:9: source clicks: options can't have subscribe: it has a key of its own, or follows from one"],
+        ),
+        ("[sink.out]\n", "[sink.out\n", ["p.toml:18: this is no TOML: *"]),
+        ("[step.counted]", "[source.clicks]", ["p.toml:15: this is no TOML: *"]),
+        (
+            "[step.counted]\nsql = ",
+            "[step.counted]\npython = ",
+            ["p.toml:16: step counted: python is * and should be FILE.py:FUNCTION"],
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_line_and_the_nearest_right_word(
+    before: str, after: str, told: list[str], tmp_path: Path
+) -> None:
+    found = mistakes(tmp_path, changed(before, after))
+    assert len(found) == len(told), found
+    for one, expected in zip(found, told, strict=True):
+        begin, _, end = expected.partition("*")
+        assert one.startswith(begin) and one.endswith(end), one
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:
+    text = changed("user STRING", "user STRNG").replace('"10 seconds"', "5").replace("FROM clicks", "FROM x")
+    assert [one.split(":")[1] for one in mistakes(tmp_path, text)] == ["2", "12", "16"]
+
+
+def test_a_mistake_inside_of_a_long_text_has_the_line_that_it_is_on(tmp_path: Path) -> None:
+    text = """\
+    name = "x"
+    [source.a]
+    topic = "a"
+    format = "json"
+    schema = '''
+      id INT,
+      name STRNG
+    '''
+    [step.b]
+    sql = \"\"\"
+    SELECT *
+    FROM a
+    JOIN c\"\"\"
+    [step.d]
+    sql = \"\"\"SELECT *
+    FROM b JOIN later\"\"\"
+    [step.later]
+    sql_file = "later.sql"
+    [sink.s]
+    from = "b"
+    console = true
+    """
+    (tmp_path / "later.sql").write_text("\n-- why\nSELECT *\nFROM nowhere\n")
+    assert mistakes(tmp_path, text) == [
+        "later.sql:4: step later: reads from nowhere, and there is no such source or step",
+        "p.toml:7: source a: STRNG is no type for name (did you mean string?)",
+        "p.toml:13: step b: reads from c, and there is no such source or step",
+        "p.toml:16: step d: reads from later, which is declared only after it",
+    ]
+
+
+def test_a_function_that_is_not_in_its_file_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "steps.py").write_text("def counted(clicks):\n    return clicks\n")
+    text = changed(GOOD[GOOD.index("sql = ") : GOOD.index("\n\n[sink")], 'python = "steps.py:count"')
+    assert mistakes(tmp_path, text) == [
+        "p.toml:16: step counted: steps.py has no function count (did you mean counted?)"
+    ]
+
+
+def test_avro_needs_a_schema_that_is_one(tmp_path: Path) -> None:
+    (tmp_path / "a.avsc").write_text('{"type": "recrd"}')
+    text = changed('format = "json"\nschema = "user STRING, at TIMESTAMP"', 'format = "avro"\nschema_file = "a.avsc"')
+    assert mistakes(tmp_path, text) == ["p.toml:12: source clicks: a.avsc: the type 'recrd' is not declared"]
+
+
+YAML = """\
+name: sessions
+source:
+  clicks:
+    topic: clicks
+    format: json
+    schema: user STRING
+step:
+  counted:
+    sql: |
+      SELECT user
+      FROM clicks
+sink:
+  out:
+    from: counted
+    console: true
+"""
+
+
+def test_yaml_says_the_same(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    pipeline = load_pipeline(written(tmp_path, YAML, "p.yaml"))
+    assert (pipeline.name, pipeline.sinks[0].kind) == ("sessions", "console")
+    assert mistakes(tmp_path, YAML.replace("FROM clicks", "FROM clics"), "p.yaml") == [
+        "p.yaml:11: step counted: reads from clics, and there is no such source or step (did you mean clicks?)"
+    ]
+    assert mistakes(tmp_path, YAML.replace("    topic: clicks", "    topic: a\n    topic: b"), "p.yaml") == [
+        "p.yaml:5: topic stands here twice"
+    ]
+    assert mistakes(tmp_path, YAML.replace("name: sessions", "name: [a"), "p.yaml")[0].startswith(
+        "p.yaml:2: this is no YAML"
+    )
+
+
+PYTHON = """\
+from penstock.spark.pipeline import Pipeline
+
+pipeline = Pipeline("sessions", trigger="1 minute")
+pipeline.source("clicks", topic="clicks", format="json", schema="user STRING")
+
+
+@pipeline.step
+def counted(clicks):
+    return clicks
+
+
+pipeline.sink("out", from_="counted", console=True)
+"""
+
+
+def test_python_says_the_same(tmp_path: Path) -> None:
+    pipeline = load_pipeline(written(tmp_path, PYTHON, "p.py"))
+    assert (pipeline.trigger, pipeline.steps[0].name, pipeline.sinks[0].input) == ("1 minute", "counted", "counted")
+    assert mistakes(tmp_path, PYTHON.replace('"counted", console', '"count", console'), "p.py") == [
+        "p.py:12: sink out: from is 'count', and there is no such source or step (did you mean counted?)"
+    ]
+    assert mistakes(tmp_path, PYTHON.replace("return clicks", "return (")[:-1] + "oops", "p.py")[0].startswith(
+        "p.py:9: Syntax"
+    )
+    assert mistakes(tmp_path, PYTHON + "oops()\n", "p.py") == ["p.py:13: NameError: name 'oops' is not defined"]
+    assert mistakes(tmp_path, "x = 1\n", "p.py") == [
+        "p.py:1: this file has no `pipeline`: it should say pipeline = Pipeline(NAME)"
+    ]
+
+
+def test_a_file_that_is_not_there_and_one_of_another_kind(tmp_path: Path) -> None:
+    with pytest.raises(WrongDeclaration, match=r"none\.toml:1: can't be read: No such file or directory"):
+        load_pipeline(str(tmp_path / "none.toml"))
+    assert mistakes(tmp_path, "", "p.txt") == [
+        "p.txt:1: a pipeline is declared in a file that ends in .toml, .yaml or .py"
+    ]
+
+
+def test_validate_prints_every_mistake_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = written(tmp_path, GOOD.replace("${HOST}", "h").replace("${PASSWORD}", "p"), "good.toml")
+    bad = written(tmp_path, 'name = "x"\nsorce.a.topic = 1\n', "bad.toml")
+    assert main(["pipeline", "validate", good]) == 0
+    assert capsys.readouterr().out == f"{good}: pipeline sessions is fine: 1 source, 1 step, 1 sink\n"
+    assert main(["pipeline", "validate", good, bad]) == 1
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"{bad}:1: there is no sink: [sink.NAME] declares one",
+        f"{bad}:1: there is no source: [source.NAME] declares one",
+        f"{bad}:2: there is no key sorce here (did you mean source?)",
+    ]
+
+
+def test_run_tells_the_first_mistake_and_how_many_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = written(tmp_path, 'name = "x"\n', "bad.toml")
+    assert main(["pipeline", "run", bad]) == 1
+    assert capsys.readouterr().err == (
+        f"penstock: {bad}:1: there is no sink: [sink.NAME] declares one; "
+        f"1 more mistake: penstock pipeline validate {bad}\n"
+    )
