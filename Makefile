@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test spark-test chaos lint interop parity-record setup clean
+.PHONY: run test spark-test spark-chaos chaos lint interop parity-record setup clean
 
 setup: $(VENV)/.ready
 
@@ -26,6 +26,10 @@ test: $(VENV)/.ready
 SPARK_VENV := .venv-spark
 spark-test: $(SPARK_VENV)/.ready
 	$(SPARK_VENV)/bin/pytest tests/spark
+
+# Exactly once in Spark under kill -9: every victim at every step, 54 kills, about an hour; `spark-test` has a few of them.
+spark-chaos: $(SPARK_VENV)/.ready
+	PENSTOCK_SPARK_CHAOS=1 $(SPARK_VENV)/bin/pytest tests/spark/test_sink_kills.py -v
 
 $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)

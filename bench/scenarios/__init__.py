@@ -12,7 +12,9 @@ from . import (
     growth,
     metrics,
     requests,
+    spark_archive,
     spark_codec,
+    spark_sink,
     startup,
     throughput,
 )
@@ -29,4 +31,6 @@ ALL: tuple[Scenario, ...] = (
     *compaction.SCENARIOS,
     *startup.SCENARIOS,
     *spark_codec.SCENARIOS,
+    *spark_archive.SCENARIOS,
+    *spark_sink.SCENARIOS,
 )
