@@ -89,7 +89,7 @@ def reason_of(error: BaseException) -> str:
     if not type(error).__module__.startswith(("pyspark", "py4j")):
         return text or type(error).__name__
     lines = [line.rstrip() for line in text.splitlines()]
-    traced = [number for number, line in enumerate(lines) if line.lstrip().startswith("Traceback (most recent")]
+    traced = [number for number, line in enumerate(lines) if "Traceback (most recent call" in line]
     for line in lines[traced[-1] + 1 :] if traced else []:
         if found := _PYTHON_ERROR.match(line):
             return found[2].rstrip(".") if found[1] != "AssertionError" else line

@@ -1,0 +1,97 @@
+"""``kill -9`` of the real commands, with all that they have started: what they have done stays, and is done once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.testing import Broker
+from spark.lake_support import record, rows_of_lake, rows_of_topic
+from support.broker import penstock_environment
+from support.waiting import eventually
+
+RECORDS = 400
+RUN_S_MAX = 180
+
+
+@pytest.fixture(autouse=True)
+def needs_the_extra() -> None:
+    for module in ("pyspark", "pyarrow", "numba", "pandas"):
+        pytest.importorskip(module)
+
+
+class Command:
+    """``penstock pipeline``, in a group of processes of its own."""
+
+    def __init__(self, broker: Broker, *arguments: str) -> None:
+        line = [sys.executable, "-m", "penstock", "pipeline", *arguments, "-b", broker.bootstrap_servers]
+        self._process = subprocess.Popen(
+            [*line, "--master", "local[2]"],
+            env=penstock_environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def kill_when(self, is_so: Callable[[], bool]) -> None:
+        try:
+            eventually(lambda: is_so() or self._process.poll() is not None, deadline_s=RUN_S_MAX)
+            assert self._process.poll() is None, "it ended before it could be killed"
+        finally:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.communicate(timeout=30)
+
+    def end(self) -> tuple[int, str, str]:
+        out, err = self._process.communicate(timeout=RUN_S_MAX)
+        return self._process.returncode, out.decode(), err.decode()
+
+
+def state_of(folder: Path) -> dict[str, object]:
+    files = list(folder.glob("*.json")) if folder.exists() else []
+    return dict(json.loads(files[0].read_text())) if files else {}
+
+
+def test_a_killed_archive_and_a_killed_restore_go_on(spark_broker: Broker, topic: str, tmp_path: Path) -> None:
+    lake, copy = tmp_path / "lake", f"{topic}-copy"
+    spark_broker.create_topic(topic, partitions=2)
+    spark_broker.produce(topic, [record(number, number % 2) for number in range(RECORDS)])
+    archive = ("archive", topic, "--to", str(lake), "--batch-records", "4")
+    Command(spark_broker, *archive).kill_when(
+        lambda: int(str(state_of(lake / "_penstock/topics").get("version", 0))) > 3
+    )
+    seen = rows_of_lake(lake, topic)
+    everything = rows_of_topic(spark_broker, topic)
+    assert 0 < len(seen) < RECORDS and set(seen) < set(everything)
+    code, _, err = Command(spark_broker, *archive[:-1], "1000").end()
+    assert code == 0, err
+    assert rows_of_lake(lake, topic) == everything
+
+    restore = ("restore", topic, "--from", str(lake), "--as", copy, "--batch-records")
+    states = lake / "_penstock/restores"
+    Command(spark_broker, *restore, "4").kill_when(lambda: int(str(state_of(states).get("chunk", 0))) > 2)
+    code, _, err = Command(spark_broker, *restore, "1000").end()
+    assert code == 0, err
+    assert rows_of_topic(spark_broker, copy) == everything
+
+
+def test_a_failure_says_one_sentence_and_shows_no_stack(spark_broker: Broker, topic: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    spark_broker.produce(topic, [record(0)])
+    code, out, err = Command(spark_broker, "archive", topic, "--to", str(lake)).end()
+    assert code == 0 and "archived 1 record to" in out, err
+    (file,) = (lake / f"topic={topic}").glob("*/*.parquet")
+    file.unlink()
+    spark_broker.produce(topic, [record(1)])
+    state = lake / f"_penstock/topics/{topic}.json"
+    state.write_text(json.dumps({**json.loads(state.read_text()), "moves": []}))
+    code, out, err = Command(spark_broker, "archive", topic, "--to", str(lake)).end()
+    told = [line for line in err.splitlines() if not line.startswith("WARNING: ")]
+    assert (code, out) == (1, "")
+    assert told == [f"penstock: {file} is missing, and the lake says that it is there: was it deleted?"]
