@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: run test spark-test spark-chaos chaos lint interop parity-record setup clean
+.PHONY: run demo test spark-test spark-chaos chaos lint interop parity-record setup clean
 
 setup: $(VENV)/.ready
 
@@ -30,6 +30,10 @@ spark-test: $(SPARK_VENV)/.ready
 # Exactly once in Spark under kill -9: every victim at every step, 54 kills, about an hour; `spark-test` has a few of them.
 spark-chaos: $(SPARK_VENV)/.ready
 	PENSTOCK_SPARK_CHAOS=1 $(SPARK_VENV)/bin/pytest tests/spark/test_sink_kills.py -v
+
+# From nothing: a broker, events, a pipeline, its result; then it stops.
+demo: $(SPARK_VENV)/.ready
+	@$(SPARK_VENV)/bin/python examples/demo.py
 
 $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)
