@@ -146,6 +146,17 @@ class Workers(Protocol):
         """The same without a future, for the hot path: ``done(result, error)`` is called on the loop."""
 
 
+class Syncer(Protocol):
+    """Makes files durable at less cost than a worker, when there is much of it (real: a process of its own)."""
+
+    def offer(
+        self, files: Sequence[File], folder: str | None, done: Callable[[float | None, BaseException | None], None]
+    ) -> bool:
+        """Sync these files or, with ``folder``, everything in its file system; ``done(seconds, error)`` is called on
+        the loop, and an ``OSError`` is as final as that of ``File.sync``. False: it does not take this one, a worker
+        has to."""
+
+
 class ProcessLost(Exception):
     """The process that ran a job has died, by a bug or for want of memory; what the job had done so far stays done."""
 

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from penstock.runtime import sync_child
 from support.batches import build, split
 from support.broker import BrokerProcess
-from support.verbs import EARLIEST, Topic, append, create_topic, end_offset, fetch, list_offset, produce, stored
+from support.verbs import (
+    EARLIEST,
+    Topic,
+    append,
+    create_topic,
+    end_offset,
+    fetch,
+    list_offset,
+    produce,
+    produce_request,
+    stored,
+)
 from support.waiting import eventually
 from support.wire import ConnectionClosed, Wire
 
@@ -88,8 +102,9 @@ def failing_fsync(tmp_path: Path) -> dict[str, str]:
     return {"LD_PRELOAD": str(shim), "FSYNC_FAILS_WHEN": str(tmp_path / "broken")}
 
 
+@pytest.mark.parametrize("is_busy", [False, True], ids=["synced by a thread", "synced by a process"])
 def test_a_failing_fsync_ends_the_process_and_acknowledges_nothing(
-    failing_fsync: dict[str, str], make_broker: Callable[..., BrokerProcess]
+    failing_fsync: dict[str, str], make_broker: Callable[..., BrokerProcess], is_busy: bool
 ) -> None:
     broker = make_broker(env=failing_fsync).start()
     trigger = Path(failing_fsync["FSYNC_FAILS_WHEN"])
@@ -97,6 +112,8 @@ def test_a_failing_fsync_ends_the_process_and_acknowledges_nothing(
         topic = create_topic(wire, "orders")
         for n in range(5):
             assert append(wire, topic, build([b"%d" % n])) == n
+        if is_busy:
+            make_busy(broker, wire, topic)
         trigger.touch()
         with pytest.raises((ConnectionClosed, ConnectionError)):
             answer = produce(wire, topic, build([b"never on the disk"]))
@@ -113,6 +130,59 @@ def test_a_failing_fsync_ends_the_process_and_acknowledges_nothing(
         assert len(found) >= 5, "what was acknowledged before is there"
         assert append(wire, topic, build([b"on"])) == len(found)
     broker.stop()
+
+
+def make_busy(broker: BrokerProcess, wire: Wire, topic: Topic) -> int:
+    """Append until syncs are so frequent that a process does them; returns its pid."""
+
+    def found() -> int | None:
+        helper = sync_process(broker)
+        serves = helper is not None and len(os.listdir(f"/proc/{helper}/task")) == sync_child.THREADS
+        for _ in range(100):
+            append(wire, topic, build([b"more"]))
+        return helper if serves else None
+
+    return eventually(found) or 0
+
+
+def sync_process(broker: BrokerProcess) -> int | None:
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == broker.pid and b"sync_child" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return None
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has it")
+def test_the_process_that_syncs_dies_with_the_broker_and_the_broker_with_it(fresh_broker: BrokerProcess) -> None:
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders")
+        helper = make_busy(fresh_broker, wire, topic)
+    fresh_broker.kill()
+    eventually(lambda: not Path(f"/proc/{helper}").exists())
+    fresh_broker.start()
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        helper = make_busy(fresh_broker, wire, topic)
+        os.kill(helper, signal.SIGSTOP)  # what it is given now it never does
+        acknowledged = len(stored(wire, topic))
+        segment = the_segment(fresh_broker)
+        size_bytes = segment.stat().st_size
+        wire.send(produce_request(topic, build([b"nobody knows"]), version=12), 12)
+        eventually(lambda: segment.stat().st_size > size_bytes)
+        with Wire(fresh_broker.bootstrap_servers) as other:
+            create_topic(other, "later")  # many turns of the loop: the sync has been handed over
+        os.kill(helper, signal.SIGKILL)
+        with pytest.raises((ConnectionClosed, ConnectionError)):
+            wire.receive()
+    assert fresh_broker.wait_exit() == 1
+    assert "has died" in fresh_broker.logs()
+    fresh_broker.start()
+    with Wire(fresh_broker.bootstrap_servers) as wire:
+        assert len(stored(wire, topic)) >= acknowledged
+    fresh_broker.stop()
 
 
 def filled(broker: BrokerProcess, *, batches: int = 20) -> Topic:

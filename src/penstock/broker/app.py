@@ -40,7 +40,18 @@ from penstock.config.listeners import Listener
 from penstock.config.log import LogConfig
 from penstock.config.setting import ConfigError
 from penstock.model import TopicId, TopicPartition
-from penstock.ports import Clock, FileSystem, MetadataStore, Network, Processes, ProcessFacts, Random, Tasks, Workers
+from penstock.ports import (
+    Clock,
+    FileSystem,
+    MetadataStore,
+    Network,
+    Processes,
+    ProcessFacts,
+    Random,
+    Syncer,
+    Tasks,
+    Workers,
+)
 from penstock.storage.manager import LogManager, StorageConfig
 from penstock.telemetry.requests import RequestMeters
 
@@ -68,6 +79,7 @@ class Ports(NamedTuple):
     network: Network
     open_store: Callable[[str], Awaitable[MetadataStore]]  # given the data folder
     processes: Processes | None = None  # without it nothing is compacted
+    syncer: Syncer | None = None  # without it workers sync
     look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
 
 
@@ -95,6 +107,7 @@ class BrokerApp:
             config=StorageConfig.of(settings.storage),
             on_fatal=on_fatal,
             processes=ports.processes,
+            syncer=ports.syncer,
         )
         self._replicas = Replicas(
             broker_id=settings.broker_id,

@@ -25,6 +25,7 @@ from penstock.runtime.network import TcpNetwork
 from penstock.runtime.process_facts import process_facts
 from penstock.runtime.processes import WorkerProcesses
 from penstock.runtime.random import SystemRandom
+from penstock.runtime.sync_process import SyncProcess
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
 from penstock.storage.errors import DataFolderUnusable
@@ -50,14 +51,17 @@ def serve(options: argparse.Namespace) -> int:
 async def _serve(settings: BrokerSettings) -> int:
     clock = SystemClock()
     workers = ThreadWorkers()
+    fs = DiskFileSystem()
     processes = WorkerProcesses()
+    syncer = SyncProcess(fs, workers)
     tasks = LoopTasks(on_failure=_task_failed)
     ports = Ports(
         clock=clock,
         random=SystemRandom(),
-        fs=DiskFileSystem(),
+        fs=fs,
         workers=workers,
         processes=processes,
+        syncer=syncer,
         tasks=tasks,
         network=TcpNetwork(backlog=settings.network.backlog),
         open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
@@ -77,6 +81,7 @@ async def _serve(settings: BrokerSettings) -> int:
     lifecycle.info("stopping")
     await app.stop()
     await processes.close()
+    await syncer.close()
     await workers.close()
     lifecycle.info("stopped")
     return 0

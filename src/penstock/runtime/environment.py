@@ -17,6 +17,11 @@ def read_file(path: str) -> bytes:
         return file.read()
 
 
+def absolute_path(path: str) -> str:
+    """For those whose working directory is another."""
+    return os.path.abspath(path)
+
+
 def host_name() -> str:
     return socket.gethostname()
 

@@ -175,6 +175,11 @@ class DiskFile:
                 self._sync_error = error
                 raise
 
+    @property
+    def descriptor(self) -> int:
+        """-1 when it is closed."""
+        return -1 if self._is_closed else self._descriptor
+
     def forget_cached(self) -> None:
         _refuse_on_loop()
         if _fadvise is not None and _dont_need is not None:
@@ -335,6 +340,10 @@ class DiskFileSystem:
             return posix.syncfs(descriptor)
         finally:
             os.close(descriptor)
+
+    def root_descriptor(self, path: str) -> int | None:
+        """Of a folder under lock: the one that ``sync_all`` uses."""
+        return self._roots.get(path)
 
     def read_file(self, path: str) -> bytes:
         file = self.open(path, writable=False)

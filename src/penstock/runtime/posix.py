@@ -33,20 +33,25 @@ def _libc() -> Any:
 
 
 def syncfs(descriptor: int) -> bool:
-    """Flush the whole file system of an open file; False where there is no such call, or where it says "fine" when
-    writing failed (Linux before 5.8). The GIL is released meanwhile."""
-    if not sys.platform.startswith("linux") or not syncfs_reports_failures(os.uname().release):
+    """Flush the whole file system of an open file; False where that can't be had. The GIL is released meanwhile."""
+    if not has_syncfs():
         return False
-    try:
-        call = _libc().syncfs
-    except AttributeError:  # a C library without it
-        return False
-    if call(descriptor) == 0:
+    if _libc().syncfs(descriptor) == 0:
         return True
     import ctypes
 
     error = ctypes.get_errno()
     raise OSError(error, os.strerror(error))
+
+
+@cache
+def has_syncfs() -> bool:
+    """Not where there is no such call, nor where it says "fine" when writing failed (Linux before 5.8)."""
+    return (
+        sys.platform.startswith("linux")
+        and syncfs_reports_failures(os.uname().release)
+        and hasattr(_libc(), "syncfs")  # a C library may lack it
+    )
 
 
 @cache

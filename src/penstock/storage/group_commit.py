@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from penstock.model import StorageFailed
-from penstock.ports import Clock, File, FileSystem, TimerHandle, Workers
+from penstock.ports import Clock, File, FileSystem, Syncer, TimerHandle, Workers
 from penstock.storage.meters import StorageMeters
 
 if TYPE_CHECKING:
@@ -61,8 +62,10 @@ class GroupCommit:
         interval_ms: int = 1_000,
         on_fatal: Callable[[OSError], None],
         meters: StorageMeters | None = None,
+        syncer: Syncer | None = None,
     ) -> None:
         self._meters = meters or StorageMeters()
+        self._syncer = syncer
         self._fs = fs
         self._clock = clock
         self._workers = workers
@@ -74,6 +77,7 @@ class GroupCommit:
         self._ready: dict[PartitionLog, None] = {}  # they wait for a worker
         self._syncing: dict[PartitionLog, None] = {}
         self._jobs = 0
+        self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_gathering = False
         self._timer: TimerHandle | None = None
         self._timer_due = 0.0
@@ -187,23 +191,37 @@ class GroupCommit:
             self._submit(flushes)
 
     def _submit(self, flushes: list[Flush]) -> None:
-        fs, data_dir, clock = self._fs, self._data_dir, self._clock
         files = [segment.file for flush in flushes for segment in flush.segments if segment.file is not None]
-        everything = len(flushes) >= SYNC_ALL_FROM_LOGS
-
-        def sync() -> tuple[bool, float]:
-            started_s = clock.monotonic()
-            is_syncfs = _sync(fs, data_dir, files, everything=everything)
-            return is_syncfs, clock.monotonic() - started_s
+        is_everything = len(flushes) >= SYNC_ALL_FROM_LOGS
 
         def done(synced: tuple[bool, float] | None, error: BaseException | None) -> None:
             self._jobs -= 1
             if synced is not None:
                 self._count(flushes, *synced)
             self._finish(flushes, error)
+            if not self._jobs:
+                self._tell_idle()
+
+        def done_elsewhere(duration_s: float | None, error: BaseException | None) -> None:
+            done(None if duration_s is None else (is_everything, duration_s), error)
 
         self._jobs += 1
-        self._workers.submit(sync, done)
+        folder = self._data_dir if is_everything else None
+        if self._syncer is None or not self._syncer.offer(files, folder, done_elsewhere):
+            self._workers.submit(partial(_sync, self._fs, self._clock, folder, files), done)
+
+    async def idle(self) -> None:
+        """Wait until no sync runs."""
+        while self._jobs:
+            reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(reached)
+            await reached
+
+    def _tell_idle(self) -> None:
+        waiting, self._idle_waiters = self._idle_waiters, []
+        for reached in waiting:
+            if not reached.done():
+                reached.set_result(None)
 
     def _count(self, flushes: list[Flush], is_syncfs: bool, duration_s: float) -> None:
         meters = self._meters
@@ -251,10 +269,11 @@ class GroupCommit:
             self._on_fatal(error)
 
 
-def _sync(fs: FileSystem, data_dir: str, files: list[File], *, everything: bool) -> bool:
-    """Blocking. Returns whether it was one syncfs."""
-    if everything and fs.sync_all(data_dir):
-        return True
-    for file in files:
-        file.sync()
-    return False
+def _sync(fs: FileSystem, clock: Clock, folder: str | None, files: Sequence[File]) -> tuple[bool, float]:
+    """Blocking. Returns whether it was one syncfs, and how long it took."""
+    started_s = clock.monotonic()
+    is_everything = folder is not None and fs.sync_all(folder)
+    if not is_everything:
+        for file in files:
+            file.sync()
+    return is_everything, clock.monotonic() - started_s

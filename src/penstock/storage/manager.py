@@ -22,7 +22,7 @@ from penstock.config.broker import StorageSettings
 from penstock.config.compaction import CompactionSettings
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition, invariant
-from penstock.ports import Clock, File, FileSystem, Processes, Random, Tasks, Workers
+from penstock.ports import Clock, File, FileSystem, Processes, Random, Syncer, Tasks, Workers
 from penstock.storage import data_folder
 from penstock.storage import folder as names
 from penstock.storage.checkpoint_rounds import CheckpointRounds
@@ -87,6 +87,7 @@ class LogManager:
         config: StorageConfig,
         on_fatal: Callable[[BaseException], None],
         processes: Processes | None = None,
+        syncer: Syncer | None = None,
     ) -> None:
         self.data_dir = data_dir
         self.strays: list[StrayFolder] = []
@@ -117,6 +118,7 @@ class LogManager:
             interval_ms=config.flush_interval_ms,
             on_fatal=self._give_up,
             meters=self.meters,
+            syncer=syncer,
         )
         self._rounds = CheckpointRounds(
             data_dir=data_dir, fs=fs, clock=clock, workers=self._workers, commits=self.commits, logs=self._logs
@@ -196,6 +198,7 @@ class LogManager:
         self._removals.stop()
         for log in self._logs.values():
             log.begin_close()
+        await self.commits.idle()
         await self._workers.idle()
         is_clean = False
         if self._is_open and self.commits.failed is None:
@@ -204,6 +207,7 @@ class LogManager:
             log.close()
         if is_clean:
             await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
+        await self.commits.idle()
         await self._workers.idle()
         if self._lock is not None:
             self._lock.close()

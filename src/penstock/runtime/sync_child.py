@@ -1,0 +1,88 @@
+"""The other side of ``sync_process``: syncs what it is handed, until nobody is left to hand it anything.
+
+A script of its own, run by its path: it imports nothing of the package and so starts in a few milliseconds and takes
+a few megabytes. Every thread waits at the same socket; the kernel gives each message to one of them.
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from functools import cache
+from typing import Any
+
+THREADS = 4
+FILES_MAX = 64
+REQUEST = struct.Struct("<QB?")  # the job's number, how many files ride along, whether their whole file system is meant
+ANSWER = struct.Struct("<Qid")  # the job's number, the error or 0, how long it took
+READY = 0
+"""The number of the answer that nobody asked for: the process is there."""
+NOT_DONE = -1
+"""The error when the files did not arrive, for want of descriptors: nothing was synced, and nothing has failed."""
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker decides what Ctrl-C means
+    talk = socket.socket(fileno=int(sys.argv[1]))
+    for _ in range(THREADS - 1):
+        threading.Thread(target=serve, args=(talk,), daemon=True).start()
+    talk.send(ANSWER.pack(READY, 0, 0.0))
+    serve(talk)
+
+
+def serve(talk: socket.socket) -> None:
+    while True:
+        message, rights, _, _ = talk.recvmsg(REQUEST.size, socket.CMSG_SPACE(FILES_MAX * 4))
+        if not message:
+            os._exit(0)  # the broker has gone
+        number, count, is_everything = REQUEST.unpack(message)
+        descriptors = array.array("i")
+        for _, _, data in rights:
+            descriptors.frombytes(data)
+        started_s = time.monotonic()
+        failure = sync(descriptors, is_everything=is_everything) if len(descriptors) == count else NOT_DONE
+        took_s = time.monotonic() - started_s
+        for descriptor in descriptors:
+            os.close(descriptor)
+        talk.send(ANSWER.pack(number, failure, took_s))
+
+
+def sync(descriptors: array.array[int], *, is_everything: bool) -> int:
+    """0, or the error's number."""
+    try:
+        for descriptor in descriptors:
+            if is_everything:
+                syncfs(descriptor)
+            else:
+                os.fdatasync(descriptor)
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
+
+
+def syncfs(descriptor: int) -> None:
+    import ctypes  # not at the broker's start, which imports this file for its constants
+
+    if _libc().syncfs(descriptor) != 0:
+        raise OSError(ctypes.get_errno(), "syncfs")
+
+
+@cache
+def _libc() -> Any:
+    import ctypes
+
+    return ctypes.CDLL(None, use_errno=True)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (BrokenPipeError, ConnectionResetError):
+        os._exit(0)

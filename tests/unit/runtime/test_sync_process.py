@@ -1,0 +1,174 @@
+"""The process that syncs: it comes when there is much to sync, says what the kernel says, and its end is a failure."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.runtime.files import DiskFile, DiskFileSystem
+from penstock.runtime.sync_process import SyncProcess
+from penstock.runtime.workers import ThreadWorkers
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has it")
+
+FREQUENT = 5
+
+
+class World:
+    def __init__(self, folder: str, fs: DiskFileSystem, workers: ThreadWorkers, frequent_per_s: int) -> None:
+        self.folder = folder
+        self.syncer = SyncProcess(fs, workers, frequent_per_s=frequent_per_s)
+        self._fs = fs
+        self._workers = workers
+
+    async def open(self, name: str = "log") -> DiskFile:
+        file: DiskFile = await self._workers.run(lambda: self._fs.open(f"{self.folder}/{name}", create=True))
+        return file
+
+    async def start(self, file: DiskFile) -> int:
+        for _ in range(FREQUENT):
+            assert not self.syncer.offer([file], None, _never), "the workers do it until the process is there"
+        async with asyncio.timeout(30):
+            while self.syncer.pid is None:  # noqa: ASYNC110 - there is no event for it
+                await asyncio.sleep(0.01)
+        return self.syncer.pid
+
+    async def sync(self, *files: DiskFile, folder: str | None = None) -> float:
+        """How long it took; raises what it raises."""
+        done: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+
+        def told(took_s: float | None, error: BaseException | None) -> None:
+            if error is not None:
+                done.set_exception(error)
+            else:
+                assert took_s is not None
+                done.set_result(took_s)
+
+        assert self.syncer.offer(files, folder, told)
+        async with asyncio.timeout(30):
+            return await done
+
+
+def _never(took_s: float | None, error: BaseException | None) -> None:
+    raise AssertionError("told about what it did not take")
+
+
+def run(folder: Path, test: Callable[[World], Awaitable[None]], *, frequent_per_s: int = FREQUENT) -> None:
+    async def with_process() -> None:
+        workers, fs = ThreadWorkers(), DiskFileSystem()
+        lock = await workers.run(fs.lock, f"{folder}/.lock")
+        assert lock is not None
+        world = World(str(folder), fs, workers, frequent_per_s)
+        try:
+            await test(world)
+        finally:
+            await world.syncer.close()
+            lock.close()
+            await workers.close()
+
+    asyncio.run(with_process())
+
+
+def is_gone(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_a_broker_that_syncs_now_and_then_has_no_such_process(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        for _ in range(20):
+            assert not world.syncer.offer([file], None, _never)
+        await asyncio.sleep(0)
+        assert world.syncer.pid is None
+
+    run(tmp_path, test, frequent_per_s=1_000)
+
+
+def test_files_and_whole_file_systems_are_synced_many_at_once(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        files = [await world.open(str(number)) for number in range(10)]
+        await world.start(files[0])
+        for file in files:
+            file.write(b"x" * 1_000)
+        took = await asyncio.gather(
+            *(world.sync(file) for file in files), world.sync(*files), world.sync(folder=world.folder)
+        )
+        assert all(each >= 0 for each in took)
+
+    run(tmp_path, test)
+
+
+def test_it_keeps_no_file_open(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        pid = await world.start(file)
+        before = len(os.listdir(f"/proc/{pid}/fd"))
+        for _ in range(20):
+            await world.sync(file)
+        assert len(os.listdir(f"/proc/{pid}/fd")) == before
+
+    run(tmp_path, test)
+
+
+def test_what_the_kernel_says_about_a_file_is_what_we_hear(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        await world.start(file)
+        reading, writing = os.pipe()
+        try:
+            unsyncable = DiskFile(writing, "a pipe", writable=True)
+            with pytest.raises(OSError) as failed:
+                await world.sync(file, unsyncable)
+            assert failed.value.errno == errno.EINVAL
+        finally:
+            os.close(reading)
+            os.close(writing)
+        await world.sync(file)
+
+    run(tmp_path, test)
+
+
+def test_a_closed_file_an_unknown_folder_and_too_many_files_are_left_to_the_workers(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file, closed = await world.open("a"), await world.open("b")
+        closed.close()
+        await world.start(file)
+        for files in ([closed], [file, closed], [file] * 65, []):
+            assert not world.syncer.offer(files, None, _never)
+        assert not world.syncer.offer([file], f"{world.folder}/elsewhere", _never)
+
+    run(tmp_path, test)
+
+
+def test_a_sync_whose_process_dies_has_failed_and_the_next_ones_are_the_workers(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        pid = await world.start(file)
+        os.kill(pid, signal.SIGSTOP)  # it has the job and does not do it
+        sync = asyncio.create_task(world.sync(file))
+        await asyncio.sleep(0)
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(OSError, match="has died") as failed:
+            await sync
+        assert failed.value.errno == errno.EIO
+        assert not world.syncer.offer([file], None, _never)
+        assert world.syncer.pid is None
+
+    run(tmp_path, test)
+
+
+def test_it_ends_when_it_is_closed(tmp_path: Path) -> None:
+    pids = []
+
+    async def test(world: World) -> None:
+        pids.append(await world.start(await world.open()))
+
+    run(tmp_path, test)
+    assert is_gone(pids[0])
