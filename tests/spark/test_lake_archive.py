@@ -176,6 +176,7 @@ def test_what_can_not_be_continued_is_one_sentence(
     assert pipelines.fails("archive", f"{topic}x", "--to", str(lake)) == (
         f"topic {topic}x does not exist; did you mean {topic}?"
     )
+    assert pipelines.fails("archive", "--pattern", "no-.*", "--to", str(lake)) == "no topic matches no-.*"
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").touch()
     assert "is no lake, and holds notes.txt" in pipelines.fails("archive", topic, "--to", str(tmp_path / "full"))

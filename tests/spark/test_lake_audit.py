@@ -122,6 +122,22 @@ def test_a_copy_is_compared_in_its_order(
     assert missing["partitions_missing"] == [1]
 
 
+def test_a_damaged_batch_is_a_fault_and_the_rest_of_the_report_is_there(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    spark_broker.create_topic(topic, partitions=2)
+    spark_broker.produce(topic, [record(number, number % 2) for number in range(10)])
+    (segment,) = (spark_broker.data_dir / f"{topic}-1").glob("*.log")
+    content = segment.read_bytes()
+    with segment.open("r+b") as file:
+        file.seek(content.rindex(b"value 9"))
+        file.write(b"VALUE")
+    code, out, err = pipelines.run("audit", topic, "--report", str(tmp_path / "audit.html"))
+    assert code == 1, err
+    assert f"FAULT: {topic}-1: the batch at offset 0 is damaged: its checksum is wrong; nothing behind it" in out
+    assert f"{topic}: 1 fault in 5 records" in out and "Faults found." in (tmp_path / "audit.html").read_text()
+
+
 def test_mistakes_are_one_sentence(pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path) -> None:
     spark_broker.produce(topic, [record(0)])
     assert "does not exist" in pipelines.fails("audit", f"{topic}x")

@@ -86,17 +86,17 @@ def test_producers_epochs_and_the_end_of_numbers_are_told_apart() -> None:
 
 def test_markers_decide_what_was_aborted() -> None:
     walking = BatchWalk(0)
-    for offset, producer, is_abort in ((0, 1, True), (3, 2, False), (6, 1, None)):
-        walking.take(header(offset, 2, producer=producer, sequence=offset, is_transactional=True), 10, None)
+    for offset, count, producer, is_abort in ((0, 2, 1, True), (3, 5, 2, False), (9, 3, 1, None)):
+        walking.take(header(offset, count, producer=producer, sequence=offset, is_transactional=True), 10, None)
         if is_abort is not None:
             marker = build_end_txn_marker(
                 producer_id=producer, producer_epoch=0, is_abort=is_abort, coordinator_epoch=0, timestamp=0
             )
-            at = read_header(marker)._replace(base_offset=offset + 2)
+            at = read_header(marker)._replace(base_offset=offset + count)
             walking.take(at, 10, read_end_txn_marker(marker))
-    facts = walking.end(8)
+    facts = walking.end(12)
     assert (facts.commit_markers, facts.abort_markers) == (1, 1)
-    assert (facts.aborted_records, facts.open_records, facts.records) == (2, 2, 6)
+    assert (facts.aborted_records, facts.open_records, facts.records) == (2, 3, 10)
     assert facts.missing == 0, "a marker has an offset of its own"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.failures import OK, counted
+from penstock.cli.failures import OK, CommandFailed, counted
 from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
 from penstock.cli.progress import Progress
@@ -25,6 +25,8 @@ def archive(options: argparse.Namespace) -> int:
         settings = _settings(options)
         lake = Lake(options.to)
         backlog = find_backlog(settings, lake)  # before anything is written, and before Spark takes its time
+        if not backlog.topics():
+            raise CommandFailed(f"no topic matches {options.pattern}")
         if options.dry_run:
             _show_plan(backlog, lake, options)
             return OK

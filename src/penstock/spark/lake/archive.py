@@ -181,7 +181,7 @@ class Archive:
                 new_records = sum(part.end_offset - part.from_offset for part in parts)
                 growing = plan.growing_files(state, number, new_records, settings.file_size_bytes)
                 target = FileTarget(
-                    lake=self._lake.path,
+                    lake=self._lake.absolute_path,
                     topic=topic,
                     staging=self._staging,
                     version=1 if state is None else state.version + 1,

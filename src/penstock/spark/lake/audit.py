@@ -156,7 +156,7 @@ class Audit:
 
         def of_part(part: Part) -> LakeSide:
             spans = {part.partition: (part.from_offset, part.end_offset)}
-            return LakeSide(lake.path, lake_id, files_with(state, spans))
+            return LakeSide(lake.absolute_path, lake_id, files_with(state, spans))
 
         bounds = {partition: (reach.first_offset, reach.next_offset) for partition, reach in state.partitions.items()}
         return Side(f"{name} in {lake.path}", bounds, of_part)

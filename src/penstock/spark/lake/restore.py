@@ -155,7 +155,7 @@ class Restore:
             if ready.chunk_ends.get(partition, start) > start
         }
         session = self._session()
-        frame = frame_of(session, self._lake.path, one.lake, spans)
+        frame = frame_of(session, self._lake.absolute_path, one.lake, spans)
         if frame is None:  # offsets without records: of transactions, or compacted away
             return 0
         tasks = min(parallelism(session), len(spans))

@@ -145,7 +145,7 @@ def _frame(session: SparkSession, settings: SnapshotSettings, extent: Extent) ->
     columns = ("key", "value", "headers", "partition", "offset", "timestamp")
     if extent.state is not None:
         assert settings.lake is not None
-        frame = frame_of(session, settings.lake.rstrip("/"), extent.state, extent.spans)
+        frame = frame_of(session, Lake(settings.lake).absolute_path, extent.state, extent.spans)
         if frame is not None:
             return frame.where(between(extent.spans)).select(*columns)
         return session.createDataFrame([], _EMPTY)

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from penstock.model import invariant
 from penstock.ports import Clock, FileSystem
 from penstock.runtime.clock import SystemClock
+from penstock.runtime.environment import absolute_path
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.random import SystemRandom
 from penstock.spark.lake import layout
@@ -37,6 +38,8 @@ class Lake:
         if "://" in path:
             raise LakeError(f"{path}: a lake is a folder (on a cluster: one that all nodes share), not an address")
         self.path = path.rstrip("/") or "/"
+        self.absolute_path = absolute_path(self.path)
+        """For tasks, which may run elsewhere."""
         self.fs = fs or DiskFileSystem()
         self._clock = clock or SystemClock()
 

@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Iterator
 
 from penstock.ports import FileSystem
+from penstock.runtime.environment import absolute_path
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.random import SystemRandom
 from penstock.spark.lake.errors import LakeError
@@ -24,9 +25,8 @@ class Table:
     def __init__(self, path: str, fs: FileSystem | None = None) -> None:
         if "://" in path:
             raise LakeError(f"{path}: a table is a folder (on a cluster: one that all nodes share), not an address")
-        self.path = path.rstrip("/")
-        parent, _, self._name = self.path.rpartition("/")
-        self._parent = parent or ("/" if path.startswith("/") else ".")
+        self.path = absolute_path(path)  # tasks may run elsewhere
+        self._parent, _, self._name = self.path.rpartition("/")
         self._fs = fs or DiskFileSystem()
 
     def check(self, *, may_overwrite: bool) -> None:
