@@ -209,6 +209,23 @@ class Connection(asyncio.BufferedProtocol):
         if not self._serving:
             self.server.flush_soon(self)
 
+    def answer_parked(self, slot: Slot, answer: bytes) -> None:
+        """``slot`` is complete, with one piece. By far the most common: nothing else is waiting."""
+        slots, server = self._slots, self.server
+        if len(slots) != 1 or slots[0] is not slot or self._collected or self._serving or self._reading_paused:
+            slot.parts = (answer,)
+            self.slot_completed(slot)
+            return
+        slots.clear()
+        if server.timed_slots:
+            server.timed_slot_completed(slot)
+        server.sent_bytes += len(answer)
+        try:  # called from a group commit that serves many: nothing may come out
+            if not self._transport.is_closing():
+                self._transport.write(answer)
+        except Exception:
+            server.report_bug(self)
+
     def flush_now(self) -> None:
         """End of a burst of completions: one write, and on with what was waiting for a free slot."""
         if not self.closed:

@@ -87,8 +87,7 @@ class ParkedOne(Slot):
         if answer is not None:
             self._answer = None
             self._parked.forget(self)
-            self.parts = (answer,)
-            self.connection.slot_completed(self)
+            self.connection.answer_parked(self, answer)
 
     def lost(self, index: int) -> None:
         self._fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)

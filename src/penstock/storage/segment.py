@@ -128,7 +128,7 @@ class Segment:
 
     def unpin(self) -> None:
         self.pins -= 1
-        if not self.pins:
+        if not self.pins and (self.former_files or self.is_gone):
             self._close_former()
             if self.is_gone:
                 self.unload()

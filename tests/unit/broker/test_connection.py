@@ -201,6 +201,62 @@ def test_responses_leave_in_request_order_although_later_ones_are_ready_first() 
     in_loop(check)
 
 
+def test_a_parked_answer_leaves_at_once_when_nothing_else_waits() -> None:
+    def check(world: World) -> None:
+        connection, transport = world.connect()
+        for body in (b"1", b"2"):
+            receive(connection, request("p", body))
+            connection.answer_parked(world.script.parked[body], body)
+        assert transport.written == b"12"
+        assert world.server.sent_bytes == 2
+        assert connection.newest_slot is None
+
+    in_loop(check)
+
+
+@pytest.mark.parametrize("order", ["12", "21"])
+def test_parked_answers_leave_in_request_order(order: str) -> None:
+    async def check(world: World) -> None:
+        connection, transport = world.connect()
+        receive(connection, request("p", b"1") + request("p", b"2") + request("e", b"3"))
+        for number in order:
+            body = number.encode()
+            connection.answer_parked(world.script.parked[body], body)
+        await asyncio.sleep(0)
+        assert transport.written == b"123"
+
+    in_loop(check)
+
+
+def test_a_parked_answer_makes_room_for_the_request_that_waits_for_a_slot() -> None:
+    async def check(world: World) -> None:
+        connection, transport = world.connect()
+        receive(connection, request("p", b"1") + request("e", b"2"))
+        assert world.script.served == [b"1"]
+        connection.answer_parked(world.script.parked[b"1"], b"1")
+        await asyncio.sleep(0)
+        assert transport.written == b"12"
+        assert transport.reading
+
+    in_loop(check, inflight_max=1)
+
+
+def test_a_parked_answer_is_not_written_to_a_peer_that_is_being_put_out_and_troubles_nobody() -> None:
+    def check(world: World) -> None:
+        connection, transport = world.connect()
+        receive(connection, request("p", b"1"))
+        transport.closing = True
+        connection.answer_parked(world.script.parked[b"1"], b"1")
+        assert transport.written == b""
+        other, broken = world.connect()
+        receive(other, request("p", b"2"))
+        broken.write = lambda data: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+        other.answer_parked(world.script.parked[b"2"], b"2")
+        assert broken.closing
+
+    in_loop(check)
+
+
 def test_a_held_connection_serves_nothing_further_until_it_is_let_go() -> None:
     async def check(world: World) -> None:
         connection, transport = world.connect()

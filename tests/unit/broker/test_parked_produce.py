@@ -42,9 +42,8 @@ class Place:
         self.on_abandoned: Callable[[], None] | None = None
         self.parts: Sequence[bytes] | None = None
 
-    def slot_completed(self, slot: ParkedOne) -> None:
-        assert slot.parts is not None
-        self.complete([bytes(part) for part in slot.parts])
+    def answer_parked(self, slot: ParkedOne, answer: bytes) -> None:
+        self.complete([answer])
 
     def complete(self, parts: Sequence[bytes]) -> None:
         assert self.parts is None, "answered twice"

@@ -105,6 +105,9 @@ class FakeConnection:
         self.slots.append(slot)
         self.let_go.clear()
 
+    def answer_parked(self, slot: Slot, answer: bytes) -> None:
+        slot.complete((answer,))
+
     def slot_completed(self, slot: Slot) -> None:
         self.let_go.set()
 
