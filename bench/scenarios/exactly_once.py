@@ -9,12 +9,14 @@ from .throughput import BIG_BATCHES, produce_once
 TRANSACTION_S = 1.0
 ALL = BIG_BATCHES | {"acks": "all"}
 IDEMPOTENT = ALL | {"enable.idempotence": "true"}
-# What is measured is the way of producing; each is its own row. Without idempotence librdkafka keeps any number of
-# requests in flight, with it five: the row in between shows which of the two is the price.
+ALIKE = "plain, acks=all, 5 in flight"
+# What is measured is the way of producing; each is its own row. The bars compare like with like: idempotence asks for
+# acks=all and at most five requests in flight, which is the Java producer's default without it too. librdkafka's default
+# then is any number: the rows above show what that is worth.
 LOADS: dict[str, tuple[dict[str, str], float]] = {
     "plain": (BIG_BATCHES, 0),
     "plain, acks=all": (ALL, 0),
-    "plain, acks=all, 5 in flight": (ALL | {"max.in.flight.requests.per.connection": "5"}, 0),
+    ALIKE: (ALL | {"max.in.flight.requests.per.connection": "5"}, 0),
     "idempotent": (IDEMPOTENT, 0),
     "transactional": (IDEMPOTENT | {"transactional.id": "bench"}, TRANSACTION_S),
 }
@@ -38,8 +40,8 @@ def _produce(bench: Bench) -> Samples:
 
 
 def _bar(subject: str) -> Bar:
-    text = f"{subject}: at least 0.9x the MB/s of plain produce"
-    return Bar(text, MB_PER_S, (("plain", 0.9), ("plain, acks=all", 0.9)), subject=subject)
+    text = f"{subject}: at least 0.9x the MB/s of plain produce with the same acks and requests in flight"
+    return Bar(text, MB_PER_S, ((ALIKE, 0.9),), subject=subject)
 
 
 SCENARIOS = (
