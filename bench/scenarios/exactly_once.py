@@ -11,8 +11,8 @@ ALL = BIG_BATCHES | {"acks": "all"}
 IDEMPOTENT = ALL | {"enable.idempotence": "true"}
 ALIKE = "plain, acks=all, 5 in flight"
 # What is measured is the way of producing; each is its own row. The bars compare like with like: idempotence asks for
-# acks=all and at most five requests in flight, which is the Java producer's default without it too. librdkafka's default
-# then is any number: the rows above show what that is worth.
+# acks=all and at most five requests in flight, which is the Java producer's default without it too. librdkafka's
+# default then is any number: the rows above show what that is worth.
 LOADS: dict[str, tuple[dict[str, str], float]] = {
     "plain": (BIG_BATCHES, 0),
     "plain, acks=all": (ALL, 0),
