@@ -4,6 +4,7 @@ client.py       any request to any broker, and what is known of the cluster (met
 connection.py   one connection, pipelined; versions.py: who speaks what
 admin.py        topics, configs, offsets (offsets.py), each partition asked of its leader (routing.py)
 groups.py       consumer groups, and transactions.py, each asked of its coordinator (coordinators.py)
+transaction.py  a transaction of one's own; finished.py: batches that are ready, written into one or without
 producer.py     idempotent writes: outbox.py holds the batches, delivery.py gets them to their leaders
 consumer.py     reads; fetched.py: what an answer holds
 errors.py       what can be raised, and whether it may be tried again
