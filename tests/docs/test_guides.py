@@ -19,7 +19,7 @@ from support.broker import BrokerProcess, penstock_environment
 
 REPOSITORY = Path(__file__).parents[2]
 GUIDES = REPOSITORY / "docs" / "guides"
-WITH_A_TEST_OF_ITS_OWN = ("testing.md", "spark.md", "lake.md")
+WITH_A_TEST_OF_ITS_OWN = ("testing.md", "spark.md", "lake.md", "pipelines.md")
 ADDRESS = "127.0.0.1:9092"
 METRICS_ADDRESS = "127.0.0.1:9404"
 COMMAND_S_MAX = 60

@@ -113,6 +113,41 @@ def test_a_run_that_is_killed_is_gone_on_with_and_every_record_counts_once(broke
     assert (squares.split()[0], squares.split()[-2:], letters.split()[0]) == ("squares", ["0", "-"], "dead-letters")
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_pipeline_that_goes_on_is_stopped_politely(
+    number: signal.Signals, code: int, broker: Broker, tmp_path: Path
+) -> None:
+    topic = f"on-and-on-{number.name.lower()}"
+    text = CLICKS.replace("clicks", topic).replace("[source.", "[source.x").replace(f"x{topic}", "events")
+    (tmp_path / "p.toml").write_text(
+        text.replace(f"FROM {topic}", "FROM events").replace('"squares"', f'"{topic}.out"')
+    )
+    broker.produce(topic, ['{"user": "a", "n": 2}'])
+    running = subprocess.Popen(
+        command(broker, "run", "p.toml", "--every", "1 second"),
+        env=environment(broker),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    status = tmp_path / ".penstock" / topic / "status.json"
+    try:
+        eventually(
+            lambda: status.exists() and json.loads(status.read_text())["queries"][0]["rows_written"] == 1,
+            what="the record at its sink",
+            deadline_s=RUN_S_MAX,
+        )
+        running.send_signal(number)
+        _, err = running.communicate(timeout=RUN_S_MAX)
+    finally:
+        running.kill()
+        running.wait()
+    told = [line for line in err.splitlines() if "incubator" not in line]
+    assert running.returncode == code and len(told) == 1, err
+    assert told[0].startswith(f"penstock: pipeline {topic} stopped: squares 1 rows in, 1 out"), err
+    assert json.loads(status.read_text())["state"] == "stopped"
+
+
 def test_failures_are_one_sentence_each(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(CLICKS.replace('topic = "clicks"', 'topic = "nowhere"'))
     done = said(broker, tmp_path, "run", "p.toml")

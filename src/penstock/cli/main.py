@@ -36,7 +36,7 @@ COMMANDS = (
     Command("groups", "groups", "list, describe, move and delete consumer groups"),
     Command("transactions", "transactions", "list, describe and abort transactions"),
     Command("log", "log", "look into the files of a data folder, and verify them"),
-    Command("pipeline", "pipeline", "topics in bulk, through Spark: archive, restore, snapshot, audit"),
+    Command("pipeline", "pipeline", "topics in bulk, through Spark: run, archive, restore, snapshot, audit"),
     Command("bench", "bench", "a load test, with throughput and latency percentiles"),
     Command("adopt", "adopt", "make topics of partition folders that a Kafka wrote"),
     Command("completion", "completion", "print a completion script for bash, zsh or fish"),

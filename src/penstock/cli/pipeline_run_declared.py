@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.failures import OK, CommandFailed, WrongUsage, counted
+from penstock.cli.failures import OK, TERMINATED, CommandFailed, WrongUsage, counted
 from penstock.cli.output import Column, note, print_json, print_table
 from penstock.cli.pipeline_spark import broker_address, in_one_sentence, session_of
 from penstock.cli.progress import Progress
+from penstock.runtime.process import noted_stop_signals
 from penstock.spark.pipeline.load import load_pipeline
 from penstock.spark.pipeline.mistakes import WrongDeclaration
 from penstock.spark.pipeline.model import Pipeline, Sink
 from penstock.spark.pipeline.table import seconds_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from penstock.spark.pipeline.figures import Figures
     from penstock.spark.pipeline.runner import Plan, Runner, Summary
@@ -55,18 +57,18 @@ def _run(pipeline: Pipeline, bootstrap: str, options: argparse.Namespace) -> int
         runner.survey(is_dry=options.dry_run)
         options.spark_config = [*SPARK_SETTINGS.items(), *pipeline.spark.items(), *options.spark_config]
         with session_of(options, pipeline.name) as spark:
-            if not options.trace and options.remote is None and (options.master or "local").startswith("local"):
-                spark.sparkContext.setLogLevel("OFF")  # a failure is told once, by us
+            if not options.trace:
+                _be_quiet(spark, options)
             plan = runner.plan(spark)
             if options.dry_run:
                 _show_plan(runner, plan, options)
                 return OK
             total = runner.surveyed.waiting if pipeline.trigger is None else None
             with Progress(pipeline.name, total, is_wanted=not _has_console(pipeline)) as bar:
-                watcher = _Watcher(bar)
+                watcher = _Watcher(bar, noted_stop_signals())
                 try:
                     summary = runner.run(spark, plan, show=_show_rows, watch=watcher.look)
-                except KeyboardInterrupt:
+                except (KeyboardInterrupt, SystemExit):
                     note(
                         f"penstock: pipeline {pipeline.name} stopped: {watcher.told()}; the next run goes on from here"
                     )
@@ -75,9 +77,21 @@ def _run(pipeline: Pipeline, bootstrap: str, options: argparse.Namespace) -> int
     return OK
 
 
+def _be_quiet(spark: SparkSession, options: argparse.Namespace) -> None:
+    """A failure is told once, by us; and that a query which is stopped was doing something is no news."""
+    import logging
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    if options.remote is None and (options.master or "local").startswith("local"):
+        spark.sparkContext.setLogLevel("OFF")
+
+
 class _Watcher:
-    def __init__(self, bar: Progress) -> None:
+    """Between two looks nothing is interrupted: a question to Spark that breaks off leaves it in pieces."""
+
+    def __init__(self, bar: Progress, stop_signal: Callable[[], str | None]) -> None:
         self._bar = bar
+        self._stop_signal = stop_signal
         self._read = 0
         self._latest: list[Figures] = []
 
@@ -87,6 +101,8 @@ class _Watcher:
         lag = "" if first.lag is None else f", lag {first.lag:,}"
         self._bar.advance(first.rows_read - self._read, f"{first.processed_rows_per_s:,.0f} rows/s{lag}")
         self._read = first.rows_read
+        if (come := self._stop_signal()) is not None:
+            raise KeyboardInterrupt if come == "SIGINT" else SystemExit(TERMINATED)
 
     def told(self) -> str:
         return "; ".join(f"{one.name} {one.rows_read:,} rows in, {one.rows_written:,} out" for one in self._latest)

@@ -75,7 +75,7 @@ def _print(status: dict[str, Any]) -> None:
         print(f"  {status['reason']}")
     columns = [
         *(Column("sink"), Column("batches", True), Column("rows in", True), Column("rows out", True)),
-        *(Column("in/s", True), Column("batch ms", True), Column("lag", True), Column("state", True)),
+        *(Column("in/s", True), Column("batch ms", True), Column("lag", True), Column("state")),
     ]
     rows = [
         (

@@ -85,13 +85,18 @@ def on_sigterm(callback: Callable[[], object]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, callback)
 
 
-def exit_on_sigterm(code: int) -> None:
-    """For a program without a loop: what is open is cleared up, as after an exception, and the process ends."""
+def noted_stop_signals() -> Callable[[], str | None]:
+    """For a program without a loop that looks now and then: Ctrl-C and SIGTERM interrupt nothing, and the function
+    that is returned names the one that has come. A second Ctrl-C is not patient any more."""
+    come: list[str] = []
 
-    def exit_now(number: int, frame: object) -> None:
-        raise SystemExit(code)
+    def note(number: int, frame: object) -> None:
+        come.append(signal.Signals(number).name)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    signal.signal(signal.SIGTERM, exit_now)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, note)
+    return lambda: come[0] if come else None
 
 
 def on_stop_signals(callback: Callable[[str], None]) -> None:

@@ -97,9 +97,7 @@ def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
         (
             'format = "json"',
             'format = "jsn"',
-            [
-                "p.toml:11: source clicks: format is 'jsn', and should be one of * (did you mean json?)"
-            ],
+            ["p.toml:11: source clicks: format is 'jsn', and should be one of * (did you mean json?)"],
         ),
         ('format = "json"\n', "", ["p.toml:9: source clicks: format is missing: json, csv, avro, string, binary"]),
         ("user STRING,", "user STRIN,", ["p.toml:12: source clicks: STRIN is no type for user (did you mean string?)"]),

@@ -50,11 +50,10 @@ class Figures:
         if progress["batchId"] > self._last[0]:
             self.batches += 1
         self._last = _mark(progress)
-        self.rows_read += progress["numInputRows"]
-        observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
-        self.rows_written += observed.get(ROWS) or 0
-        self.input_rows_per_s = _number(progress.get("inputRowsPerSecond"))
-        self.processed_rows_per_s = _number(progress.get("processedRowsPerSecond"))
+        self.rows_read += _total(progress, "numInputRows")
+        self.rows_written += _observed((progress.get("observedMetrics") or {}).get(OBSERVED))
+        self.input_rows_per_s = _number(_total(progress, "inputRowsPerSecond"))
+        self.processed_rows_per_s = _number(_total(progress, "processedRowsPerSecond"))
         self.batch_ms = int(
             progress.get("batchDuration") or (progress.get("durationMs") or {}).get("triggerExecution", 0)
         )
@@ -106,6 +105,18 @@ def _offsets(value: Any) -> dict[str, dict[str, int]]:
 
 def _mark(progress: dict[str, Any]) -> tuple[int, str]:
     return progress["batchId"], progress["timestamp"]
+
+
+def _observed(row: Any) -> int:
+    """A Spark Connect server sends the values of a row without their names."""
+    found = row.get(ROWS) if isinstance(row, dict) else row[0] if row else 0
+    return found or 0
+
+
+def _total(progress: dict[str, Any], name: str) -> Any:
+    """Over all sources; what a Spark Connect server sends leaves the sum to us."""
+    found = progress.get(name)
+    return sum(source.get(name) or 0 for source in progress["sources"]) if found is None else found
 
 
 def _number(value: Any) -> float:
