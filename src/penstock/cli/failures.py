@@ -52,5 +52,8 @@ def counted(count: int, noun: str) -> str:
     """``1 record``, ``2 records``, ``1,000 batches``."""
     if count == 1:
         return f"1 {noun}"
-    plural = noun[:-1] + "ies" if noun.endswith("y") and not noun.endswith("ey") else noun + ("es" if noun.endswith(("ch", "x", "s")) else "s")
+    if noun.endswith("y") and not noun.endswith("ey"):
+        plural = noun[:-1] + "ies"
+    else:
+        plural = noun + ("es" if noun.endswith(("ch", "x", "s")) else "s")
     return f"{count:,} {plural}"

@@ -41,8 +41,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_actions(
         parser,
-        {
-            action.name: (action.summary, import_module(f"penstock.cli.{action.module}").configure)
-            for action in ACTIONS
-        },
+        {action.name: (action.summary, import_module(f"penstock.cli.{action.module}").configure) for action in ACTIONS},
     )
