@@ -59,6 +59,8 @@ class Folder:
         self._location = location
         self._fs, self._base = _opened(location)
         self._path = f"{self._base}/{name}"
+        # Elsewhere each read is a request; here a buffer is only one more copy.
+        self._read_buffer_bytes = None if isinstance(self._fs, arrow_fs.LocalFileSystem) else BUFFER_BYTES
 
     def new_file(self, number: int, task: int, random: Random) -> StagingWriter:
         path = f"{self._path}/{number}-{task}-{random.random_bytes(8).hex()}{SUFFIX}"
@@ -86,10 +88,12 @@ class Folder:
         not as it was written."""
         checksum = size_bytes = 0
         try:
-            with self._fs.open_input_stream(file.path, buffer_size=BUFFER_BYTES) as stream:
+            with self._fs.open_input_stream(file.path, buffer_size=self._read_buffer_bytes) as stream:
                 while head := stream.read(_frame.size):
                     target, batch_bytes = _frame.unpack(head)
-                    data = bytearray(stream.read(batch_bytes))
+                    data = bytearray(batch_bytes)
+                    if stream.readinto(data) != batch_bytes:
+                        raise OSError("it ends in the middle of a batch")
                     checksum = crc32c(data, crc32c(head, checksum))
                     size_bytes += len(head) + len(data)
                     yield StagedBatch(file.targets[target], data)
