@@ -29,7 +29,10 @@ NOT_DONE = -1
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the broker decides what Ctrl-C means
+    for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # Terminals and service managers send these to the broker and to everything below it. What they mean is the
+        # broker's to decide; it may have a lot to sync before it goes.
+        signal.signal(ending, signal.SIG_IGN)
     talk = socket.socket(fileno=int(sys.argv[1]))
     for _ in range(THREADS - 1):
         threading.Thread(target=serve, args=(talk,), daemon=True).start()

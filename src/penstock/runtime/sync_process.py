@@ -52,6 +52,7 @@ class SyncProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._talk: socket.socket | None = None
         self._is_ready = False
+        self._starting: asyncio.Future[None] | None = None
         self._jobs: dict[int, tuple[Sequence[File], str | None, _Done]] = {}
         self._number = READY
 
@@ -81,6 +82,8 @@ class SyncProcess:
     async def close(self) -> None:
         """Returns when the process is gone."""
         self._is_possible = self._is_ready = False
+        if self._starting is not None:
+            await self._starting
         if self._talk is not None:
             self._hang_up()
         if self._process is not None:
@@ -146,11 +149,14 @@ class SyncProcess:
         self._seen += 1
         if self._seen >= self._frequent_per_s:
             self._is_possible = False  # one try
+            self._starting = asyncio.get_running_loop().create_future()
             self._workers.submit(_start, self._started)
 
     def _started(
         self, child: tuple[subprocess.Popen[bytes], socket.socket] | None, error: BaseException | None
     ) -> None:
+        assert self._starting is not None
+        self._starting.set_result(None)
         if child is None:
             _log.warning("no process for syncs, they go on in threads: %s", error)
             return

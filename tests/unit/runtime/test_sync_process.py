@@ -164,6 +164,41 @@ def test_a_sync_whose_process_dies_has_failed_and_the_next_ones_are_the_workers(
     run(tmp_path, test)
 
 
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_is_meant_for_the_broker_does_not_end_it(tmp_path: Path, ending: signal.Signals) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        pid = await world.start(file)
+        os.kill(pid, ending)
+        await world.sync(file)
+        assert world.syncer.pid == pid
+
+    run(tmp_path, test)
+
+
+def test_one_that_is_being_started_when_it_is_closed_is_ended_too(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        for _ in range(FREQUENT):
+            assert not world.syncer.offer([file], None, _never)
+
+    run(tmp_path, test)
+    assert not _sync_children()
+
+
+def _sync_children() -> list[int]:
+    """Of this very process: brokers that other tests share may have one each."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and b"sync_child" in (folder / "cmdline").read_bytes():
+                found.append(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+    return found
+
+
 def test_it_ends_when_it_is_closed(tmp_path: Path) -> None:
     pids = []
 
