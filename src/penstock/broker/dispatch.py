@@ -45,7 +45,7 @@ class Dispatch:
         frame = bytes(memoryview(buffer)[start:end])
         route = self._routes.get(key_version)
         if route is None:
-            route = self._first(connection, key_version, correlation_id)
+            route = self._first(connection, frame, key_version, correlation_id)
             if route is None:
                 return
         client_id, position = decode_request_header_end(frame, _CLIENT_ID, is_flexible=route.is_flexible)
@@ -63,7 +63,7 @@ class Dispatch:
         connection.hold()
         self._tasks.spawn(route.name, self._run(connection, slot, route, context, correlation_id, request))
 
-    def _first(self, connection: Connection, key_version: int, correlation_id: int) -> Route | None:
+    def _first(self, connection: Connection, frame: bytes, key_version: int, correlation_id: int) -> Route | None:
         """The route of a version that nobody has asked for before. None: it is answered."""
         key, version = _signed(key_version >> 16), _signed(key_version)
         info = APIS.get(key) if key in HANDLERS else None
@@ -75,6 +75,7 @@ class Dispatch:
             return route
         if key != API_VERSIONS_KEY:
             raise MalformedMessage(f"{info.name} version {version} is not served")
+        decode_request_header_end(frame, _CLIENT_ID, is_flexible=info.is_flexible(version))  # or it is malformed
         route = Route(key, 0, meter)
         response = handler_module(key).unsupported_version_response()
         connection.respond(route.frame(correlation_id, response))
