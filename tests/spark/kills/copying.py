@@ -73,7 +73,7 @@ class Copy:
         with self._log().open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, str(JOB), json.dumps(self._plan)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # its end is the job's end: nothing outlives the test
                 stdout=log,
                 stderr=log,
                 env=environment,

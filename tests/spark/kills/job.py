@@ -8,9 +8,18 @@ Ends with 0 when everything is copied. When its JVM is killed, it ends with some
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
+
+
+def end_with_the_test() -> None:
+    """When stdin ends, so does everything in this session: the driver's JVM and its executors."""
+    os.read(0, 1)  # not through sys.stdin, whose lock a thread must not hold when Python ends
+    os.killpg(0, signal.SIGKILL)
 
 
 def main(plan: dict[str, Any]) -> None:
@@ -59,4 +68,5 @@ def main(plan: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    threading.Thread(target=end_with_the_test, daemon=True).start()
     main(json.loads(sys.argv[1]))
