@@ -108,7 +108,8 @@ class Connection(asyncio.BufferedProtocol):
         self.server.connection_closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._reader.get_buffer()
+        reader = self._reader
+        return reader.get_buffer() if reader.has_own else reader.view
 
     def buffer_updated(self, nbytes: int) -> None:
         server = self.server
@@ -129,8 +130,12 @@ class Connection(asyncio.BufferedProtocol):
                     self._refuse(error)
                 else:
                     if answer is not None:
-                        server.sent_bytes += len(answer)
-                        self._transport.write(answer)
+                        self._collected.append(answer)
+                        self._collected_bytes += len(answer)
+                        if self._collected_bytes < JOINED_BYTES_MAX:
+                            server.flush_soon(self)
+                        else:
+                            self._flush()
                         return
                 self._served()
                 return
@@ -212,22 +217,19 @@ class Connection(asyncio.BufferedProtocol):
     def answer_parked(self, slot: Slot, answer: bytes) -> None:
         """``slot`` is complete, with one piece. By far the most common: nothing else is waiting."""
         slots, server = self._slots, self.server
-        if len(slots) != 1 or slots[0] is not slot or self._collected or self._serving or self._reading_paused:
+        if len(slots) != 1 or slots[0] is not slot:
             slot.parts = (answer,)
             self.slot_completed(slot)
             return
         slots.clear()
         if server.timed_slots:
             server.timed_slot_completed(slot)
-        server.sent_bytes += len(answer)
-        try:  # called from a group commit that serves many: nothing may come out
-            if not self._transport.is_closing():
-                self._transport.write(answer)
-        except Exception:
-            server.report_bug(self)
+        self._collected.append(answer)
+        self._collected_bytes += len(answer)
+        server.flush_soon(self)
 
     def flush_now(self) -> None:
-        """End of a burst of completions: one write, and on with what was waiting for a free slot."""
+        """End of the turn: one write, and on with what was waiting for a free slot."""
         if not self.closed:
             self._flush()
             if self._reading_paused:
@@ -299,11 +301,11 @@ class Connection(asyncio.BufferedProtocol):
             self._starved = not reader.keep()
             if self._starved:
                 self.server.frame_pool.when_free(self._memory_is_free)
-        if self._must_pause() is not self._reading_paused:
+        must_pause = (
+            self._held > 0 or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
+        )
+        if must_pause is not self._reading_paused:
             self._pause_or_resume_reading()
-
-    def _must_pause(self) -> bool:
-        return self._held > 0 or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
 
     def _resume(self) -> None:
         if not self.closed and not self._serving and not self._starved:

@@ -78,7 +78,7 @@ class Partition:
         return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
 
     def append(
-        self, batch: memoryview, header: BatchHeader, now_ms: int, *, is_urgent: bool, is_coordinator: bool = False
+        self, batch: memoryview, header: BatchHeader, now_ms: int, is_urgent: bool, is_coordinator: bool = False
     ) -> Appended:
         """Append one admitted batch; needs ``log.can_append``. ``is_urgent``: somebody waits for the flush.
         ``is_coordinator``: written on behalf of a producer, whose sequences count its own batches only.
@@ -93,8 +93,8 @@ class Partition:
                 if original is not None:  # a retry of what is stored already
                     return Appended(original.base_offset, original.last_offset, original.timestamp)
         log = self.log
-        appended = log.append(batch, header, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        self._commits.mark_dirty(log, urgent=is_urgent)
+        appended = log.append(batch, header, self.leader_epoch, now_ms)
+        self._commits.mark_dirty(log, is_urgent)
         if not self._follows_flush and not self.waits_for_flush:
             self._advance(log.log_end_offset)
         return appended

@@ -43,7 +43,7 @@ _read_length = struct.Struct(">i").unpack_from
 _read_magic = struct.Struct(">b").unpack_from
 
 
-def plain_header(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bool) -> BatchHeader | None:
+def plain_header(batch: memoryview, config: LogConfig, now_ms: int, zstd_allowed: bool) -> BatchHeader | None:
     """The header of a batch that a topic with create times takes as it is: the common case, in one go. None: something
     is wrong, or to be changed, or to be looked at; ``admit`` knows what. Not for topics that need a deep look."""
     if len(batch) < HEADER_BYTES:

@@ -83,7 +83,7 @@ class GroupCommit:
         self._timer_due = 0.0
         self.failed: OSError | None = None
 
-    def mark_dirty(self, log: PartitionLog, *, urgent: bool = False) -> None:
+    def mark_dirty(self, log: PartitionLog, urgent: bool = False) -> None:
         """``log`` was appended to. Cheap when it is known to be dirty already."""
         if urgent or log.log_end_offset - log.flushed_end_offset >= log.flush_messages:
             self.hurry(log)

@@ -99,6 +99,57 @@ def _nothing(_: int) -> None:
 
 
 class PartitionLog:
+    __slots__ = (
+        "_change",
+        "_limits",
+        "_unsynced",
+        "aborted",
+        "accepts",
+        "active",
+        "bytes_since_checkpoint",
+        "bytes_since_snapshot",
+        "committed_end_offset",
+        "config",
+        "epochs",
+        "epochs_written",
+        "failure",
+        "flush_messages",
+        "flush_state",
+        "flush_waiters",
+        "flushed_end_offset",
+        "flushed_segment",
+        "flushed_segment_bytes",
+        "is_being_cut",
+        "is_closed",
+        "is_closing",
+        "is_interrupted",
+        "is_torn",
+        "log_end_offset",
+        "log_start_offset",
+        "max_timestamp",
+        "needs_deep_look",
+        "offset_for_timestamp",
+        "on_flushed",
+        "on_log_start",
+        "path",
+        "plan",
+        "ports",
+        "producers",
+        "read",
+        "read_cold",
+        "reads",
+        "recovery_point",
+        "roll_is_due",
+        "segments",
+        "size_bytes",
+        "snapshot_end_offset",
+        "snapshots_due",
+        "topic_id",
+        "tp",
+        "truncations",
+        "unsaved",
+    )
+
     def __init__(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig, ports: LogPorts) -> None:
         self.tp = tp
         self.topic_id = topic_id
@@ -172,7 +223,7 @@ class PartitionLog:
             and active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits)
         )
 
-    def append(self, batch: memoryview, header: BatchHeader, *, leader_epoch: int, now_ms: int) -> Appended:
+    def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
         """Give the admitted ``batch`` the next offsets (in place) and write it. ``StorageFailed``: nothing was
         appended."""
         base_offset = self.log_end_offset

@@ -28,6 +28,12 @@ SNAPSHOT_OFTEN_PRODUCERS_MAX = 1_000
 """Encoding more would hold up the loop too often: then only the bytes count."""
 
 
+INDEX_ENTRIES_MIN = 8
+"""The growing segment's indexes are written when they lack so many entries: recovery makes the last ones anew from as
+many times ``index.interval.bytes`` of the log. With hundreds of busy partitions their files would be opened and closed
+all the time, and each such call stops the loop for a moment."""
+
+
 class LogCheckpoint(NamedTuple):
     log: PartitionLog
     end_offset: int  # the recovery point that this makes possible, once it is flushed
@@ -48,8 +54,12 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
     if (closing and log.active is not None) or _snapshot_is_due(log):
         take_snapshot(log)
     tails: list[Tail] = []
+    entries: list[tuple[Segment, int, int, int]] = []
     for segment in log.unsaved:
+        if segment is log.active and not closing and _lacks_few(log, segment):
+            continue
         tails += _tails(log, segment)
+        entries.append((segment, len(segment.index or ()), len(segment.time_index or ()), _aborted_count(log, segment)))
     work = Housekeeping(
         log.path,
         tails,
@@ -57,10 +67,6 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
         list(log.snapshots_due),
         frozenset(log.segments.base_offsets),
     )
-    entries = [
-        (segment, len(segment.index or ()), len(segment.time_index or ()), _aborted_count(log, segment))
-        for segment in log.unsaved
-    ]
     return LogCheckpoint(log, log.log_end_offset, log.truncations, work, entries, log.epochs.version)
 
 
@@ -100,6 +106,18 @@ def take_snapshot(log: PartitionLog) -> None:
 
 def _aborted_count(log: PartitionLog, segment: Segment) -> int:
     return len(ending_in(log.aborted, segment.base_offset, segment.end_offset)) if log.aborted else 0
+
+
+def _lacks_few(log: PartitionLog, segment: Segment) -> bool:
+    """Not worth opening its files. A transaction index is: nothing makes its entries anew below the recovery point."""
+    return (
+        segment.index is not None
+        and segment.time_index is not None
+        and segment.index_entries_written >= 0 <= segment.time_entries_written
+        and len(segment.index) - segment.index_entries_written < INDEX_ENTRIES_MIN
+        and len(segment.time_index) - segment.time_entries_written < INDEX_ENTRIES_MIN
+        and _aborted_count(log, segment) == segment.txn_entries_written
+    )
 
 
 def _tails(log: PartitionLog, segment: Segment) -> list[Tail]:

@@ -88,6 +88,7 @@ def test_a_request_that_is_answered_at_once_takes_as_long_as_its_handler() -> No
     assert world.meter.total == world.meter.duration.count == 1
     assert round(world.meter.duration.sum, 6) == 0.003
     assert world.meter.parked.count == 0
+    world.connection.flush_now()  # the end of the turn
     assert (world.server.received_bytes, world.server.sent_bytes) == (len(FRAME), len(b"answer"))
 
 

@@ -136,7 +136,7 @@ class ProduceHandler:
         partition = replica.partition
         log = partition.log
         now_ms = self._clock.now_ms()
-        header = plain_header(records, log.config, now_ms, zstd_allowed=prefix.version >= ZSTD_SINCE)
+        header = plain_header(records, log.config, now_ms, prefix.version >= ZSTD_SINCE)
         if (
             header is None
             or header.attributes & TRANSACTIONAL_BIT
@@ -145,7 +145,7 @@ class ProduceHandler:
             return LONG_WAY
         try:
             base_offset, last_offset, append_time_ms = partition.append(
-                records, header, now_ms, is_urgent=acks == ALL or bool(replica.fetch_waiters)
+                records, header, now_ms, acks == ALL or bool(replica.fetch_waiters)
             )
         except BrokerError as failed:
             # It can't be tried again: what was written, if anything, is the log's to know.
