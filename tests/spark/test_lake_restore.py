@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.client import Client
 from penstock.client.admin import Admin, ConfigResource
 from penstock.spark.lake import restore as restores
+from penstock.spark.lake.errors import LakeError
 from penstock.spark.lake.restore_state import RestoreFile, RestoreState
+from penstock.spark.lake.store import Lake
 from penstock.testing import Broker, Record
 from spark.lake_support import Pipelines, record, rows_of_topic
 from support.internal_client import run_with_client
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DAY_MS = 86_400_000
 
@@ -135,3 +141,61 @@ def test_the_state_may_lie_elsewhere_and_a_topic_made_anew_begins_anew(
     run_with_client(spark_broker.bootstrap_servers, delete)
     assert pipelines.json(*command)["records"] == 43
     assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
+
+
+def test_a_restore_that_another_process_has_gone_on_with_is_not_begun_again(
+    pipelines: Pipelines, spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Both have looked before either has begun; the first is done when the second has its Spark."""
+    lake, copy = tmp_path / "lake", f"{topic}-copy"
+    archived(pipelines, spark_broker, topic, lake)
+    spark_broker.create_topic(copy, partitions=4)
+    settings = restores.RestoreSettings(
+        bootstrap=spark_broker.bootstrap_servers,
+        api_timeout_ms=15_000,
+        topics={topic: copy},
+        configs={},
+        batch_records=20,
+        compression="none",
+    )
+    late = restores.Restore(lambda: spark, settings, Lake(str(lake)), lambda _: None)
+    (planned,) = late.plan()
+    assert pipelines.json("restore", topic, "--from", str(lake), "--as", copy)["records"] == 43
+    with pytest.raises(LakeError, match="another process has gone on with this restore meanwhile: start it again"):
+        late.run(planned)
+    assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
+
+
+def test_odd_records_and_empty_topics_make_the_round_trip(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    lake, empty = tmp_path / "lake", f"{topic}-empty"
+    last_day_ms = 253_402_300_799_999  # of the year 9999
+    future = {"message.timestamp.after.max.ms": "9223372036854775807"}
+    spark_broker.create_topic(topic, message_timestamp_after_max_ms=future["message.timestamp.after.max.ms"])
+    spark_broker.create_topic(empty, partitions=2)
+    spark_broker.produce(
+        topic,
+        [
+            Record("first of all", "k", (), 0),
+            Record("last of all", "k", (), last_day_ms),
+            Record(None, None, [(f"h{number}", "x" * 200) for number in range(2_000)], 1),
+            Record("", "", [("", "")], 2),
+        ],
+    )
+    pipelines.json("archive", topic, empty, "--to", str(lake))
+    dates = sorted(each.name for each in (lake / f"topic={topic}").iterdir())
+    assert dates == ["date=1970-01-01", "date=9999-12-31"]
+    command = ("restore", "--from", str(lake), topic, "--as", f"{topic}-copy")
+    assert "timestamp" in pipelines.fails(*command).lower()
+    assert spark_broker.consume(f"{topic}-copy") == []
+
+    async def delete(client: Client) -> None:
+        await Admin(client).delete_topics([f"{topic}-copy", empty])
+
+    run_with_client(spark_broker.bootstrap_servers, delete)
+    ((name, value),) = future.items()
+    assert pipelines.json(*command, "--config", f"{name}={value}")["records"] == 4
+    assert rows_of_topic(spark_broker, f"{topic}-copy") == rows_of_topic(spark_broker, topic)
+    done = pipelines.json("restore", "--from", str(lake), empty)
+    assert [(one["records"], one["is_created"], one["partitions"]) for one in done["topics"]] == [(0, True, 2)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from penstock.spark.lake.errors import LakeError
 from penstock.spark.lake.table import Table
 from penstock.testing import Broker, Record
 from spark.lake_support import Pipelines
@@ -19,6 +22,13 @@ def table_of(path: Path) -> dict[Any, Any]:
     found = {row["key"]: row["value"] for row in rows}
     assert len(found) == len(rows), "a key has two rows"
     return found
+
+
+def seen(folder: Path) -> list[str]:
+    """What is in a folder for those who don't look for hidden names."""
+    names = sorted(each.name for each in folder.iterdir())
+    assert not [name for name in names if "penstock-new" in name or "penstock-old" in name]
+    return [name for name in names if not name.startswith(".")]
 
 
 def written(broker: Broker, topic: str) -> None:
@@ -102,7 +112,7 @@ def test_a_table_is_replaced_only_when_asked_for_and_only_if_it_is_one(
     assert pipelines.fails(*command) == f"{out} exists already: --overwrite replaces it"
     assert table_of(out) == {"k": "1"}
     pipelines.json(*command, "--overwrite")
-    assert table_of(out) == {"k": "2"} and [each.name for each in tmp_path.iterdir()] == ["table"]
+    assert table_of(out) == {"k": "2"} and seen(tmp_path) == ["table"]
     (tmp_path / "mine").mkdir()
     assert "exists and is no table" in pipelines.fails("snapshot", topic, "--to", str(tmp_path / "mine"), "--overwrite")
 
@@ -119,4 +129,15 @@ def test_a_crash_between_two_renames_brings_the_old_table_back(tmp_path: Path) -
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         pass
-    assert [each.name for each in tmp_path.iterdir()] == ["table"] and (tmp_path / "table/_SUCCESS").exists()
+    assert seen(tmp_path) == ["table"] and (tmp_path / "table/_SUCCESS").exists()
+
+
+def test_one_command_writes_a_table_at_a_time(tmp_path: Path) -> None:
+    table = Table(str(tmp_path / "table"))
+    with table.being_written() as folder:
+        Path(folder).mkdir()
+        refused = pytest.raises(LakeError, match="table is being written by another process: wait for its end")
+        with refused, Table(str(tmp_path / "table")).being_written():
+            pass
+        assert Path(folder).exists()
+    assert seen(tmp_path) == ["table"]

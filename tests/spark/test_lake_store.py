@@ -169,3 +169,27 @@ def test_a_lake_of_a_newer_penstock_is_refused(tmp_path: Path) -> None:
     (tmp_path / "lake" / layout.LAKE_FILE).write_text('{"id": ')
     with pytest.raises(LakeError, match="is damaged"):
         lake.mark()
+
+
+def test_the_names_of_staged_files_are_safe_before_the_state_names_them(tmp_path: Path) -> None:
+    """A power failure keeps what was synced: a file's bytes, and apart from them the folder that has its name."""
+    said: list[tuple[str, str]] = []
+
+    class ToldDisk(CrashingDisk):
+        def __getattr__(self, name: str) -> Any:
+            real = super().__getattr__(name)
+
+            def told(*arguments: Any) -> Any:
+                said.append((name, str(arguments[0]).removeprefix(f"{tmp_path}/lake/")))
+                return real(*arguments)
+
+            return told if name in CHANGES else real
+
+    writer = Writer(tmp_path / "lake", ToldDisk(10_000))
+    with writer.lake.writing():
+        said.clear()
+        writer.commit(1, {"date=1/a": ["r1"]})
+    replaced = said.index(("write_file_atomically", "_penstock/topics/orders.json"))
+    assert {("sync_dir", "_penstock/staging"), ("sync_dir", "_penstock")} <= set(said[:replaced])
+    renamed = next(number for number, (name, _) in enumerate(said) if name == "rename")
+    assert replaced < renamed < said.index(("sync_dir", "topic=orders/date=1"))

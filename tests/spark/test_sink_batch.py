@@ -193,7 +193,7 @@ def test_a_write_with_a_version_is_done_once(spark: SparkSession, spark_broker: 
         write(frame, spark_broker, topic, txnAppId=topic, txnVersion=version)
     assert len(committed(spark_broker.bootstrap_servers, topic)) == 200
     said = refusal(lambda: write(numbers(spark, 7), spark_broker, topic, txnAppId=topic, txnVersion=2))
-    assert f"nothing was written: version 2 of {topic} was written before with 100 rows and has 7 now" in said
+    assert f"nothing was written: version 2 of {topic}/{topic} was written before with 100 rows and has 7 now" in said
     write(frame, spark_broker, topic)
     write(frame, spark_broker, topic)
     assert len(committed(spark_broker.bootstrap_servers, topic)) == 400

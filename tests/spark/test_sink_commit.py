@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +12,20 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
+import pyarrow as pa
+
 from penstock.client import Client
 from penstock.client.admin import Admin, ConfigResource
 from penstock.client.groups import Groups
 from penstock.client.transactions import Transactions
 from penstock.model import TopicPartition
 from penstock.spark.sink.errors import SinkFailed
-from penstock.spark.sink.messages import PREFIX
+from penstock.spark.sink.messages import PREFIX, write_of_query
+from penstock.spark.sink.options import parse_sink_options
+from penstock.spark.sink.rows import CHUNK_BYTES
 from penstock.spark.sink.staging import Folder
+from penstock.spark.sink.tasks import stage
+from penstock.spark.sink.writers import BatchWriter, StreamWriter
 from penstock.testing import Broker
 from spark.audit import committed, values
 from spark.sink_runs import STEPS, Killed, Query, asleep_after, killed_after, texts
@@ -198,26 +204,26 @@ def test_a_group_that_is_not_the_sinks_is_left_alone(broker: Broker, query: Quer
     assert committed(broker.bootstrap_servers, topic) == []
 
 
-def test_rows_for_many_topics_are_one_transaction_and_the_newest_marker_counts(
-    broker: Broker, topic: str, tmp_path: Path
-) -> None:
-    import pyarrow as pa
-
-    from penstock.spark.sink.messages import write_of_query
-    from penstock.spark.sink.options import parse_sink_options
-    from penstock.spark.sink.tasks import stage
-
-    topics = [f"{topic}-{letter}" for letter in "abc"]
-    for name in topics:
-        broker.create_topic(name, partitions=2)
-    query = Query(broker.bootstrap_servers, topic, str(uuid.uuid4()), tmp_path)
+def to_topics(broker: Broker, folder: Path) -> Callable[[int, list[str]], None]:
+    """A query with a column topic: writes the number of the micro-batch to each of the topics."""
+    query = Query(broker.bootstrap_servers, "unused", str(uuid.uuid4()), folder)
     query.options = parse_sink_options({"kafka.bootstrap.servers": broker.bootstrap_servers}, is_stream=True)
 
     def run(batch_id: int, names: list[str]) -> None:
         rows = pa.RecordBatch.from_pydict({"topic": names, "value": [f"{batch_id}" for _ in names]})
         write = write_of_query(query.query_id, batch_id)
-        query.commit([stage(query.options, str(tmp_path), write, 0, iter([rows]))])
+        query.commit([stage(query.options, str(folder), write, 0, iter([rows]))])
 
+    return run
+
+
+def test_rows_for_many_topics_are_one_transaction_and_the_newest_marker_counts(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    topics = [f"{topic}-{letter}" for letter in "abc"]
+    for name in topics:
+        broker.create_topic(name, partitions=2)
+    run = to_topics(broker, tmp_path)
     run(0, topics[1:])
     run(1, topics[:2])
     run(2, topics[2:])
@@ -226,6 +232,78 @@ def test_rows_for_many_topics_are_one_transaction_and_the_newest_marker_counts(
     assert list(found.values()) == [["1"], ["0", "1"], ["0", "2"]]
     with pytest.raises(SinkFailed, match="comes after micro-batch 2"):
         run(1, topics[:2])
+
+
+def test_a_topic_that_was_made_anew_takes_no_marker_of_the_others_along(
+    broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    topics = [f"{topic}-a", f"{topic}-b"]
+    for name in topics:
+        broker.create_topic(name)
+    run = to_topics(broker, tmp_path)
+    run(0, topics)
+
+    async def delete(client: Client) -> None:
+        await Admin(client).delete_topics([topics[0]])
+
+    run_with_client(broker.bootstrap_servers, delete)
+    broker.create_topic(topics[0])
+    run(0, topics)  # written already, and its driver was killed before Spark knew
+    assert values(broker.bootstrap_servers, topics[1]) == ["0"]
+    run(1, topics)
+    assert [values(broker.bootstrap_servers, name) for name in topics] == [["1"], ["0", "1"]]
+
+
+def test_a_topic_that_is_deleted_before_the_commit_fails_it_at_once(broker: Broker, query: Query, topic: str) -> None:
+    messages = query.stage(0)
+
+    async def delete(client: Client) -> None:
+        await Admin(client).delete_topics([topic])
+
+    run_with_client(broker.bootstrap_servers, delete)
+    with pytest.raises(SinkFailed, match=r"nothing was written: .*UNKNOWN_TOPIC_OR_PARTITION"):
+        query.commit(messages)
+    broker.create_topic(topic, partitions=3)
+    query.run(0)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6})
+
+
+def test_an_application_counts_its_versions_for_each_topic(broker: Broker, topic: str, tmp_path: Path) -> None:
+    """As Delta does for each table: the same batch goes to two topics under one number."""
+    topics = [f"{topic}-a", f"{topic}-b"]
+
+    def write(name: str, version: int) -> None:
+        given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "stagingDir": str(tmp_path), "topic": name}
+        given |= {"txnAppId": topic, "txnVersion": str(version)}
+        writer = BatchWriter(parse_sink_options(given, is_stream=False))
+        writer.commit([writer.write(iter([pa.RecordBatch.from_pydict({"value": [f"{version}"]})]))])
+
+    for name in topics:
+        broker.create_topic(name)
+    for version in (1, 2, 1):
+        for name in topics:
+            write(name, version)
+    assert [values(broker.bootstrap_servers, name) for name in topics] == [["1", "2"], ["1", "2"]]
+
+
+def test_a_task_that_says_nothing_of_its_rows_is_missed(query: Query, broker: Broker, topic: str) -> None:
+    writer = StreamWriter(query.options)
+    with pytest.raises(SinkFailed, match="nothing was written: 1 tasks did not say what they have staged"):
+        writer.commit([*query.stage(0), None], 0)
+    assert committed(broker.bootstrap_servers, topic) == []
+    with pytest.raises(SinkFailed, match="a task of micro-batch 0 answers for 1"):
+        writer.commit(query.stage(0), 1)
+
+
+def test_a_task_that_fails_takes_its_file_along(query: Query) -> None:
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"value": ["x" * 1000] * (CHUNK_BYTES // 1000 + 1)})
+        assert len(query.staged_files()) == 1
+        raise OSError("the disk is full")
+
+    with pytest.raises(OSError, match="the disk is full"):
+        stage(query.options, str(query.folder), write_of_query(query.query_id, 0), 0, rows())
+    assert query.staged_files() == []
 
 
 def test_folders_of_writes_whose_driver_died_are_swept_after_a_week(tmp_path: Path) -> None:

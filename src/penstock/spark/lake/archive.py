@@ -37,8 +37,8 @@ TELL_GROUP_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    source: Mapping[str, str]
-    """Options of the source: brokers, topics."""
+    source: Mapping[str, str] = field(repr=False)
+    """Options of the source: brokers, topics, secrets."""
     lake: str
     file_size_bytes: int
     batch_records: int

@@ -7,7 +7,7 @@ differ. A note is what somebody should know. ``AuditReport`` holds all of it; ``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -36,11 +36,11 @@ UNCOMMITTED = {"kafka.isolation.level": "read_uncommitted"}
 
 @dataclass(frozen=True, slots=True)
 class AuditSettings:
-    source: Mapping[str, str]
+    source: Mapping[str, str] = field(repr=False)
     """Options of the source, without the topics."""
     topics: Sequence[str]
     top: int = 10
-    against: Mapping[str, str] | None = None
+    against: Mapping[str, str] | None = field(default=None, repr=False)
     """Options of another cluster's source."""
     against_lake: str | None = None
     other_name: str | None = None

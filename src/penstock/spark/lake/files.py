@@ -120,8 +120,15 @@ class _OpenFile:
             self._copy(growing)
 
     def _copy(self, growing: Growing) -> None:
+        copied = 0
         for rows in rows_of(self._target.lake, growing.path):
             self._take(rows.cast(SCHEMA))
+            copied += rows.num_rows
+        if copied != growing.file.records:  # it would be replaced, and what is gone would be gone for good
+            raise LakeError(
+                f"{self._target.lake}/{growing.path} has {copied} records, and the lake says {growing.file.records}: "
+                "was it changed?"
+            )
         self._records = growing.file.records
         self._spans = dict(growing.file.spans)
 

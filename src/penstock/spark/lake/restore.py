@@ -7,7 +7,7 @@ partition's rows together in order, and the sink writes them, all or nothing, an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.spark.lake import layout, restore_target
@@ -43,12 +43,15 @@ class RestoreSettings:
     compression: str
     may_append: bool = False
     state_folder: str | None = None
+    security: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Options of TLS and SASL."""
 
     def client_options(self) -> dict[str, str]:
         return {
             "kafka.bootstrap.servers": self.bootstrap,
             "kafka.default.api.timeout.ms": str(self.api_timeout_ms),
             "subscribe": ",".join(self.topics.values()),
+            **self.security,
         }
 
 
@@ -61,6 +64,8 @@ class TopicRestore:
     file: RestoreFile
     state: RestoreState | None
     """None: a restore that has not begun."""
+    state_read: RestoreState | None
+    """What the file said, whether it was about this restore or not."""
     is_created: bool = False
     records: int = 0
     """Written by this run."""
@@ -108,11 +113,11 @@ class Restore:
         target = link.run(lambda client: restore_target.look_at(client, name))
         folder = self._settings.state_folder or self._lake.at(layout.RESTORES)
         file = RestoreFile(folder, cluster_id, topic, name, self._lake.fs)
-        state = file.read()
+        state = found = file.read()
         if state is not None and (state.lake_id, state.target_id) != (lake_id, target.topic_id):
             state = None  # of another lake at this place, or the topic is a new one by this name
         restore_target.check(target, known, is_resumed=state is not None, may_append=self._settings.may_append)
-        return TopicRestore(known, target, file, state)
+        return TopicRestore(known, target, file, state, found)
 
     def _held(self) -> str:
         held = self._lake.topics()
@@ -121,6 +126,10 @@ class Restore:
     def run(self, one: TopicRestore) -> None:
         """Writes one topic to its end."""
         with one.file.held():
+            # Chunks are known by their numbers alone: whoever counts on from an old state takes the chunks of another
+            # run for its own, or begins a second time.
+            if one.file.read() != one.state_read:
+                raise LakeError("another process has gone on with this restore meanwhile: start it again")
             state = one.state or self._begun(one)
             while (ready := with_next_chunk(state, one.lake, self._settings.batch_records)) is not None:
                 one.file.write(ready)
@@ -182,4 +191,5 @@ class Restore:
             "topic": ready.target,
             "txnAppId": ready.app_id,
             "txnVersion": str(ready.chunk),
+            **self._settings.security,
         }

@@ -12,7 +12,7 @@ A crash     leaves a hidden folder beside the table, which the next run removes:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.client import Client
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class SnapshotSettings:
     topic: str
-    source: Mapping[str, str]
+    source: Mapping[str, str] = field(repr=False)
     """Options of the source; without effect for a lake."""
     lake: str | None
     table: str

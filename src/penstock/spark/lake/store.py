@@ -1,8 +1,9 @@
 """A lake on disk: opened, locked, committed to, and made whole after a crash.
 
-A commit    (1) tasks write files into the staging folder, and sync them. (2) The topic's state is replaced, atomically:
-            now the records count as archived, and the state lists the renames that are still to do. (3) Each staged
-            file is renamed to its place, where it is new, or replaces a smaller file whose records it holds as well.
+A commit    (1) tasks write files into the staging folder, and sync them; the driver syncs the folder. (2) The topic's
+            state is replaced, atomically: now the records count as archived, and the state lists the renames that are
+            still to do. (3) Each staged file is renamed to its place, where it is new, or replaces a smaller file whose
+            records it holds as well.
 A crash     before (2): staged files that nobody lists, swept by the next run, which archives the same records again.
             After (2): the renames are done by whoever opens the lake next. One that was done is not done again, for
             its staged file is gone.
@@ -120,8 +121,20 @@ class Lake:
         before = self.at(layout.state_file(state.topic))
         known = self._read(state.topic).version if self.fs.exists(before) else 0
         invariant(state.version == known + 1, "a commit that does not follow the last one", state.topic, known)
+        self._sync_staged(state)
         self.fs.write_file_atomically(before, state.encode())
         self._finish(state)
+
+    def _sync_staged(self, state: TopicState) -> None:
+        """The tasks have synced what is in the files; that there are such files is for us to sync, up to the lake."""
+        folders: dict[str, None] = {}
+        for move in state.moves:
+            folder = move.staged
+            while "/" in folder:
+                folder = folder.rpartition("/")[0]
+                folders[folder] = None
+        for folder in folders:
+            self.fs.sync_dir(self.at(folder))
 
     def _read(self, topic: str) -> TopicState:
         path = self.at(layout.state_file(topic))

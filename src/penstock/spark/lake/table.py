@@ -2,6 +2,8 @@
 
     parent/.NAME.penstock-new-<random>     being written
     parent/.NAME.penstock-old-<random>     the one before, for the moment between two renames
+    parent/.NAME.penstock-lock             held by whoever writes: one would sweep away what another is writing, and
+                                           Spark takes the files that are left for all
 
 A crash between the two renames leaves no table but the old one, which the next run puts back first.
 """
@@ -42,14 +44,18 @@ class Table:
     def being_written(self) -> Iterator[str]:
         """The folder to write to; it becomes the table when the block ends well, and goes when it does not."""
         self._fs.make_dirs(self._parent)
-        self._clear_up()
-        folder = self._beside("new")
-        try:
-            yield folder
-            self._put_in_place(folder)
-        finally:
-            if self._fs.exists(folder):
-                self._fs.remove_tree(folder)
+        lock = self._fs.lock(f"{self._parent}/.{self._name}.penstock-lock")
+        if lock is None:
+            raise LakeError(f"{self.path} is being written by another process: wait for its end")
+        with contextlib.closing(lock):
+            self._clear_up()
+            folder = self._beside("new")
+            try:
+                yield folder
+                self._put_in_place(folder)
+            finally:
+                if self._fs.exists(folder):
+                    self._fs.remove_tree(folder)
 
     def _put_in_place(self, folder: str) -> None:
         old = self._beside("old")

@@ -3,8 +3,9 @@
     check       the staged files are there
     begin       InitProducerId with the write's transactional id: an older driver that still runs can do nothing more,
                 and what it left open is aborted
-    is_done     the marker (the committed offset of a group named as the transactional id; the offset is the number of
-                the micro-batch, the metadata tells its rows) says what was written last
+    is_done     the marker (the committed offset of a group named as the transactional id, at each topic that is
+                written to; the offset is the number of the micro-batch, the metadata tells its rows) says what was
+                written last
     produce     the files, in the order of the tasks, several partitions side by side
     mark        the new marker, in the same transaction
     end         from here on it is written
@@ -155,11 +156,12 @@ class Commit:
             return
         transaction = self.transaction
         assert transaction is not None
-        # Any partition will do: the newest marker counts, wherever it is. That of the first topic stays the same.
-        place = TopicPartition(min(tp.topic for file in self.files for tp in file.targets), 0)
+        # Any partition will do: the newest marker counts, wherever it is. One at each topic: brokers forget the offsets
+        # of a topic that is deleted, and the rows of the others are still there.
+        topics = sorted({tp.topic for file in self.files for tp in file.targets})
         note = json.dumps({"rows": self.rows, "checksum": f"{_checksum_of(self.files):08x}"})
-        marker = {place: GroupOffset(self.write.number, -1, note)}
-        self.link.once(lambda _: transaction.commit_offsets(self.write.transactional_id, marker))
+        markers = {TopicPartition(topic, 0): GroupOffset(self.write.number, -1, note) for topic in topics}
+        self.link.once(lambda _: transaction.commit_offsets(self.write.transactional_id, markers))
 
     def end(self) -> None:
         transaction = self.transaction

@@ -41,8 +41,11 @@ def write_of_query(query_id: str, batch_id: int) -> Write:
 
 def write_of_batch(options: SinkOptions, random: Random) -> Write:
     if options.app_id is not None and options.version is not None:
-        folder = "app-" + hashlib.sha256(options.app_id.encode()).hexdigest()[:32]
-        return Write(PREFIX + options.app_id, folder, options.version, is_marked=True, is_stream=False)
+        # A version counts for one topic, as it counts for one table in Delta: foreachBatch writes the same version of
+        # the same application to several.
+        name = options.app_id if options.topic is None else f"{options.app_id}/{options.topic}"
+        folder = "app-" + hashlib.sha256(name.encode()).hexdigest()[:32]
+        return Write(PREFIX + name, folder, options.version, is_marked=True, is_stream=False)
     name = random.random_bytes(16).hex()
     return Write(PREFIX + ONE_WRITE + name, ONE_WRITE + name, 0, is_marked=False, is_stream=False)
 

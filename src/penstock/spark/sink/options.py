@@ -71,10 +71,11 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
 
 def _client(options: Given) -> ClientSettings:
     bootstrap = read_bootstrap(options)
-    options.check_security()
     patience_ms = options.number_setting(names.MAX_BLOCK, 60_000, at_least=1, at_most=INT_MAX)
     client_id = options.setting(names.CLIENT_ID) or ClientSettings(bootstrap).client_id
-    return ClientSettings(bootstrap, client_id=client_id, api_timeout_s=patience_ms / 1_000)
+    return ClientSettings(
+        bootstrap, client_id=client_id, api_timeout_s=patience_ms / 1_000, security=options.security()
+    )
 
 
 def _check_acks(options: Given) -> None:

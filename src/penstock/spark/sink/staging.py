@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -66,13 +66,18 @@ class Folder:
         path = f"{self._path}/{number}-{task}-{random.random_bytes(8).hex()}{SUFFIX}"
         try:
             self._fs.create_dir(self._path, recursive=True)
-            return StagingWriter(path, self._fs.open_output_stream(path, buffer_size=BUFFER_BYTES))
+            stream = self._fs.open_output_stream(path, buffer_size=BUFFER_BYTES)
         except (OSError, pa.ArrowException) as error:
             raise SinkFailed(f"the staging folder {self._location} can't be written to: {error}") from error
+        return StagingWriter(path, stream, lambda: self._delete_file(path))
 
     def check(self, files: Sequence[StagedFile]) -> None:
         """``SinkFailed`` unless all are there, whole."""
-        for file, found in zip(files, self._fs.get_file_info([file.path for file in files]), strict=True):
+        try:
+            infos = self._fs.get_file_info([file.path for file in files])
+        except (OSError, pa.ArrowException) as error:
+            raise SinkFailed(f"nothing was written: the staging folder can't be read: {error}") from error
+        for file, found in zip(files, infos, strict=True):
             if found.type != arrow_fs.FileType.File:
                 raise SinkFailed(
                     f"nothing was written: the driver does not find {file.path}, which a task has staged; give the "
@@ -159,9 +164,10 @@ class Folder:
 class StagingWriter:
     """One file, from its first batch until it is closed."""
 
-    def __init__(self, path: str, stream: pa.NativeFile) -> None:
+    def __init__(self, path: str, stream: pa.NativeFile, delete: Callable[[], None]) -> None:
         self._path = path
         self._stream = stream
+        self._delete = delete
         self._numbers: dict[TopicPartition, int] = {}
         self._checksum = 0
         self._size_bytes = 0
@@ -179,10 +185,12 @@ class StagingWriter:
         return StagedFile(self._path, self._size_bytes, self._checksum, tuple(self._numbers))
 
     def discard(self) -> None:
+        """Of a task that fails: it has no message, so that nobody else would know of the file."""
         try:
             self._stream.close()
         except (OSError, pa.ArrowException):
             pass
+        self._delete()
 
 
 def _opened(location: str) -> tuple[arrow_fs.FileSystem, str]:

@@ -48,6 +48,10 @@ class _Writer:
 
     def _commit(self, messages: Messages) -> None:
         done = _those_of_tasks(messages)
+        if len(done) != len(messages):
+            raise SinkFailed(
+                f"nothing was written: {len(messages) - len(done)} tasks did not say what they have staged"
+            )
         if self._is_staged and done:
             self.protocol(self._options, self._location, done[0].write, done).run()
 
