@@ -5,11 +5,14 @@
  * bytes again and again; answers are checked for their error codes and correlation ids and timed into a histogram.
  *
  *   loadgen --port P --topic T [--partitions N] [--connections N] [--depth N] [--acks -1|0|1] [--record-bytes N]
- *           [--seconds S | --count N] [--interval-ms N] [--fetch-offset N --fetch-bytes N]
+ *           [--seconds S | --count N] [--interval-ms N] [--fetch-offset N --fetch-bytes N] [--idempotent 1]
+ *           [--transaction-ms N]
  *
  *   --depth        requests in flight per connection; the next one is sent when an answer arrives
  *   --interval-ms  every connection sends one request, then waits this long: many light clients (depth 1)
  *   --fetch-offset fetch from this offset of partition 0 instead of producing
+ *   --idempotent   every connection is a producer with an id of its own, and numbers its batches
+ *   --transaction-ms  such a producer, which commits a transaction this often: nothing is in flight meanwhile
  *
  * Partitions: connection c starts at partition c mod N and walks on by one with every request.
  * With acks=0 nothing is answered, so only what the socket took is counted and there are no latencies.
@@ -36,7 +39,7 @@ enum { DEPTH_MAX = 1024, ANSWER_BYTES_MAX = 4 << 20, ANSWER_CHUNK_BYTES = 256 <<
 /* ---- arguments ------------------------------------------------------------------------------------------------- */
 
 static struct {
-  int port, partitions, connections, depth, acks, record_bytes, interval_ms, fetch_bytes;
+  int port, partitions, connections, depth, acks, record_bytes, interval_ms, fetch_bytes, idempotent, transaction_ms;
   long count;
   int64_t fetch_offset;
   double seconds;
@@ -64,12 +67,16 @@ static void parse(int argc, char **argv) {
     else if (!strcmp(name, "--interval-ms")) arg.interval_ms = atoi(value);
     else if (!strcmp(name, "--fetch-offset")) arg.fetch_offset = atoll(value);
     else if (!strcmp(name, "--fetch-bytes")) arg.fetch_bytes = atoi(value);
+    else if (!strcmp(name, "--idempotent")) arg.idempotent = atoi(value);
+    else if (!strcmp(name, "--transaction-ms")) arg.transaction_ms = atoi(value);
     else { errno = 0; die(name); }
   }
+  if (arg.transaction_ms) arg.idempotent = 1;
   errno = EINVAL;
   if (argc % 2 == 0 || arg.port <= 0 || arg.partitions < 1 || arg.connections < 1 || arg.depth < 1 ||
       arg.depth > DEPTH_MAX || arg.record_bytes < 1 || arg.record_bytes > 900000 || strlen(arg.topic) > 249 ||
-      (arg.interval_ms && arg.depth != 1) || arg.fetch_bytes + 4096 > ANSWER_BYTES_MAX)
+      (arg.interval_ms && arg.depth != 1) || arg.fetch_bytes + 4096 > ANSWER_BYTES_MAX ||
+      (arg.idempotent && arg.acks != -1))
     die("arguments");
 }
 
@@ -93,12 +100,15 @@ static int zigzag_bytes(int64_t v) { uint8_t b[10]; Out o = {b}; zigzag(&o, v); 
 static uint32_t get32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
 static int get16(const uint8_t *p) { return (int16_t)(p[0] << 8 | p[1]); }
 
-static uint32_t crc32c(const uint8_t *p, size_t n) { /* once per template, so bit by bit is fast enough */
+static uint32_t crc32c(const uint8_t *p, size_t n) {
+  static uint32_t table[256];
+  if (!table[1])
+    for (uint32_t k = 0; k < 256; k++) {
+      table[k] = k;
+      for (int bit = 0; bit < 8; bit++) table[k] = table[k] >> 1 ^ (0x82F63B78u & -(table[k] & 1));
+    }
   uint32_t crc = ~0u;
-  while (n--) {
-    crc ^= *p++;
-    for (int k = 0; k < 8; k++) crc = crc >> 1 ^ (0x82F63B78u & -(crc & 1));
-  }
+  while (n--) crc = crc >> 8 ^ table[(crc ^ *p++) & 255];
   return ~crc;
 }
 
@@ -110,26 +120,58 @@ static void record_batch(Out *o, int64_t now_ms) {
   i32(o, 49 + zigzag_bytes(body) + body);          /* batch length after this field */
   i32(o, -1); i8(o, 2);                            /* leader epoch, magic */
   i32(o, 0);                                       /* CRC, below */
-  i16(o, 0); i32(o, 0); i64(o, now_ms); i64(o, now_ms);
-  i64(o, -1); i16(o, -1); i32(o, -1); i32(o, 1);   /* producer id, epoch, sequence; one record */
+  i16(o, arg.transaction_ms ? 16 : 0);             /* attributes: transactional or nothing */
+  i32(o, 0); i64(o, now_ms); i64(o, now_ms);
+  int none = arg.idempotent ? 0 : -1;              /* 0: stamp() fills them in */
+  i64(o, none); i16(o, none); i32(o, none);        /* producer id, epoch, sequence */
+  i32(o, 1);                                       /* one record */
   zigzag(o, body); i8(o, 0); zigzag(o, 0); zigzag(o, 0); zigzag(o, -1); zigzag(o, value);
   for (int k = 0; k < value; k++) i8(o, 'a' + k % 26);
   zigzag(o, 0);
   put32(batch + 17, crc32c(batch + 21, (size_t)(o->at - batch - 21)));
 }
 
+/* Producer id, epoch and sequence lie in what the checksum covers, and differ from batch to batch. A CRC is linear:
+ * what each of their bits changes in it is worked out once, so that a large batch is not summed again for every send. */
+enum { STAMP_AT = 43, STAMP_BYTES = 14 };
+static uint32_t stamp_base, stamp_change[STAMP_BYTES * 8];
+
+static void prepare_stamps(uint8_t *batch, size_t bytes) {
+  stamp_base = crc32c(batch + 21, bytes - 21);
+  for (int bit = 0; bit < STAMP_BYTES * 8; bit++) {
+    batch[STAMP_AT + bit / 8] ^= (uint8_t)(1 << bit % 8);
+    stamp_change[bit] = crc32c(batch + 21, bytes - 21) ^ stamp_base;
+    batch[STAMP_AT + bit / 8] ^= (uint8_t)(1 << bit % 8);
+  }
+}
+
+static void stamp(uint8_t *batch, int64_t producer_id, int epoch, uint32_t sequence) {
+  Out o = {batch + STAMP_AT};
+  i64(&o, producer_id); i16(&o, epoch); i32(&o, sequence);
+  uint32_t crc = stamp_base;
+  for (int bit = 0; bit < STAMP_BYTES * 8; bit++)
+    if (batch[STAMP_AT + bit / 8] >> bit % 8 & 1) crc ^= stamp_change[bit];
+  put32(batch + 17, crc);
+}
+
 static void request_header(Out *o, int api, int version) {
   i32(o, 0); i16(o, api); i16(o, version); i32(o, 0); str(o, "loadgen"); /* size and correlation id: later */
 }
 
+static const char *transactional_id = "loadgen";
+static size_t batch_at; /* where the batch begins in a request */
+
 static size_t produce_request(uint8_t *to, int partition, int64_t now_ms) { /* v7 */
   Out o = {to};
   request_header(&o, 0, 7);
-  i16(&o, -1); i16(&o, arg.acks); i32(&o, 30000);
+  if (arg.transaction_ms) str(&o, transactional_id); else i16(&o, -1);
+  i16(&o, arg.acks); i32(&o, 30000);
   i32(&o, 1); str(&o, arg.topic);
   i32(&o, 1); i32(&o, partition);
   uint8_t *size = o.at; i32(&o, 0);
+  batch_at = (size_t)(o.at - to);
   record_batch(&o, now_ms);
+  if (arg.idempotent && !stamp_base) prepare_stamps(to + batch_at, (size_t)(o.at - to) - batch_at);
   put32(size, (uint32_t)(o.at - size - 4));
   put32(to, (uint32_t)(o.at - to - 4));
   return (size_t)(o.at - to);
@@ -181,6 +223,9 @@ typedef struct {
   size_t unsent_bytes, unsent_position;
   uint8_t *answer;            /* an answer that has not arrived completely */
   size_t answer_bytes, answer_capacity;
+  int64_t producer_id, transaction_ends_at;
+  int producer_epoch;
+  uint32_t *sequences;        /* the next one of each partition */
 } Connection;
 
 static int poller;
@@ -219,15 +264,85 @@ static int send_rest(Connection *c) {
   return 1;
 }
 
+/* ---- producers with an id ------------------------------------------------------------------------------------------ */
+
+/* One request and its answer while nothing is in flight; returns the answer behind its correlation id. */
+static const uint8_t *ask(Connection *c, uint8_t *request, Out *end) {
+  static uint8_t answer[65536];
+  put32(request, (uint32_t)(end->at - request - 4));
+  put32(request + 8, c->next_correlation++);
+  c->expected_correlation++;
+  fcntl(c->fd, F_SETFL, 0);
+  size_t bytes = (size_t)(end->at - request), size;
+  if (send(c->fd, request, bytes, MSG_NOSIGNAL) != (ssize_t)bytes) die("send");
+  if (recv(c->fd, answer, 4, MSG_WAITALL) != 4 || (size = get32(answer)) > sizeof answer) die("recv");
+  if (recv(c->fd, answer, size, MSG_WAITALL) != (ssize_t)size) die("recv");
+  fcntl(c->fd, F_SETFL, O_NONBLOCK);
+  return answer + 4;
+}
+
+static void get_producer_id(Connection *c) {
+  uint8_t request[1024];
+  int code = 0;
+  for (int tries = 0; tries < 300; tries++) { /* a coordinator may have to be made first */
+    if (arg.transaction_ms) { /* FindCoordinator v1 */
+      Out o = {request};
+      request_header(&o, 10, 1); str(&o, transactional_id); i8(&o, 1);
+      ask(c, request, &o);
+    }
+    Out o = {request}; /* InitProducerId v1 */
+    request_header(&o, 22, 1);
+    if (arg.transaction_ms) str(&o, transactional_id); else i16(&o, -1);
+    i32(&o, 60000);
+    const uint8_t *answer = ask(c, request, &o);
+    if (!(code = get16(answer + 4))) {
+      c->producer_id = (int64_t)get32(answer + 6) << 32 | get32(answer + 10);
+      c->producer_epoch = get16(answer + 14);
+      return;
+    }
+    struct timespec pause = {.tv_nsec = 50000000};
+    nanosleep(&pause, NULL);
+  }
+  fprintf(stderr, "loadgen: InitProducerId: error %d\n", code);
+  exit(1);
+}
+
+static void end_transaction(Connection *c) { /* EndTxn v1, commit */
+  uint8_t request[1024];
+  Out o = {request};
+  request_header(&o, 26, 1); str(&o, transactional_id); i64(&o, c->producer_id); i16(&o, c->producer_epoch); i8(&o, 1);
+  error_code(get16(ask(c, request, &o) + 4));
+}
+
+static void next_transaction(Connection *c) {
+  if (c->transaction_ends_at) end_transaction(c);
+  uint8_t request[65536];
+  for (;;) {
+    Out o = {request}; /* AddPartitionsToTxn v1 */
+    request_header(&o, 24, 1); str(&o, transactional_id); i64(&o, c->producer_id); i16(&o, c->producer_epoch);
+    i32(&o, 1); str(&o, arg.topic); i32(&o, arg.partitions);
+    for (int p = 0; p < arg.partitions; p++) i32(&o, p);
+    int code = get16(ask(c, request, &o) + 4 + 4 + 2 + strlen(arg.topic) + 4 + 4);
+    if (code != 51) { error_code(code); break; } /* CONCURRENT_TRANSACTIONS: the one before is being completed */
+  }
+  c->transaction_ends_at = now_ns() + arg.transaction_ms * 1000000LL;
+}
+
 /* Tops the connection up to its depth; all new requests leave in one send. */
 static void fill(Connection *c, int64_t now, size_t buffer_bytes) {
   if (c->unsent_bytes) return;
+  if (arg.transaction_ms && now >= c->transaction_ends_at && want_more(now)) {
+    if (c->in_flight) return; /* the transaction ends when everything in it is answered */
+    next_transaction(c);
+    now = now_ns();
+  }
   for (int burst = 0; c->in_flight < arg.depth && want_more(now) && burst < arg.depth; burst++) {
     size_t n = template_bytes[c->partition];
     if (c->unsent_bytes + n > buffer_bytes) break;
     uint8_t *at = c->unsent + c->unsent_bytes;
     memcpy(at, template[c->partition], n);
     put32(at + 8, c->next_correlation++);
+    if (arg.idempotent) stamp(at + batch_at, c->producer_id, c->producer_epoch, c->sequences[c->partition]++);
     c->unsent_bytes += n;
     c->partition = (c->partition + 1) % arg.partitions;
     requests++;
@@ -294,6 +409,8 @@ static void open_connection(Connection *c, int index, size_t buffer_bytes) {
   fcntl(c->fd, F_SETFL, O_NONBLOCK);
   c->partition = index % arg.partitions;
   c->unsent = malloc(buffer_bytes);
+  c->sequences = calloc((size_t)arg.partitions, sizeof *c->sequences);
+  if (arg.idempotent) get_producer_id(c);
   struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
   if (epoll_ctl(poller, EPOLL_CTL_ADD, c->fd, &e)) die("epoll_ctl");
 }
@@ -367,6 +484,8 @@ int main(int argc, char **argv) {
       if (!busy || now > give_up_at || interrupted) break;
     }
   }
+  for (int k = 0; k < arg.connections; k++)
+    if (connections[k].transaction_ends_at && !connections[k].in_flight) end_transaction(&connections[k]);
   double seconds = (double)((answered && last_answer_at > started ? last_answer_at : now) - started) / 1e9;
   long done = answered ? answers : requests;
   printf("{\"requests\": %ld, \"unanswered\": %ld, \"seconds\": %.6f, \"requests_per_s\": %.1f, \"answer_bytes\": %ld, "

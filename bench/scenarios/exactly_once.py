@@ -1,18 +1,57 @@
-"""What idempotence and transactions cost a producer: the same bulk load without them, with one, with both."""
+"""What idempotence and transactions cost: the same bulk load without them, with one, with both.
+
+Twice. The raw generator spends next to nothing on a producer id, so that its rows show what the broker pays for it.
+librdkafka pays for it itself, whatever broker it talks to: its rows with Apache Kafka beside ours show how much.
+"""
 
 from __future__ import annotations
 
-from ..harness import Bench
+from functools import partial
+
+from ..harness import Bench, watched
 from ..measure import CPU_PER_GB, MB_PER_S, Bar, Sample, Samples, Scenario
+from ..servers import Server
 from .throughput import BIG_BATCHES, produce_once
 
 TRANSACTION_S = 1.0
+
+# --- the raw generator: one connection with five requests in flight, as every idempotent producer has at most
+
+BATCH_BYTES = 900_000
+RAW = {"partitions": 4, "connections": 1, "depth": 5, "acks": -1, "record_bytes": BATCH_BYTES}
+RAW_LOADS: dict[str, dict[str, int]] = {
+    "plain": RAW,
+    "idempotent": RAW | {"idempotent": 1},
+    "transactional": RAW | {"transaction_ms": round(TRANSACTION_S * 1000)},
+}
+
+
+def _raw_once(server: Server, topic: str, seconds: float, load: str) -> Sample:
+    with watched(server) as used:
+        done = server.tools.loadgen(server.port, topic, seconds, **RAW_LOADS[load])
+    return {
+        "mb_per_s": done["requests_per_s"] * BATCH_BYTES / 1e6,
+        "cpu_s_per_gb": used["cpu_s"] / (done["requests"] * BATCH_BYTES / 1e9),
+    }
+
+
+def _raw(bench: Bench) -> Samples:
+    names = bench.servers("penstock")
+    topic = bench.new_topic(names)
+    if not names:
+        return {}
+    bench.warm_up(names, lambda server, seconds: _raw_once(server, topic, seconds, "plain"))
+    server = bench.server("penstock")
+    return bench.in_turns(list(RAW_LOADS), partial(_raw_once, server, topic, bench.plan.run_s))
+
+
+# --- librdkafka
+
 ALL = BIG_BATCHES | {"acks": "all"}
 IDEMPOTENT = ALL | {"enable.idempotence": "true"}
 ALIKE = "plain, acks=all, 5 in flight"
-# What is measured is the way of producing; each is its own row. The bars compare like with like: idempotence asks for
-# acks=all and at most five requests in flight, which is the Java producer's default without it too. librdkafka's
-# default then is any number: the rows above show what that is worth.
+# The bars compare like with like: idempotence asks for acks=all and at most five requests in flight, which is the Java
+# producer's default without it too. librdkafka's default then is any number: the first rows show what that is worth.
 LOADS: dict[str, tuple[dict[str, str], float]] = {
     "plain": (BIG_BATCHES, 0),
     "plain, acks=all": (ALL, 0),
@@ -20,38 +59,56 @@ LOADS: dict[str, tuple[dict[str, str], float]] = {
     "idempotent": (IDEMPOTENT, 0),
     "transactional": (IDEMPOTENT | {"transactional.id": "bench"}, TRANSACTION_S),
 }
+KAFKA = "kafka, "  # what its rows begin with
+WITH_KAFKA = (ALIKE, "idempotent", "transactional")
 
 
-def _produce(bench: Bench) -> Samples:
-    names = bench.servers("penstock")
+def _librdkafka(bench: Bench) -> Samples:
+    names = bench.servers("penstock", "kafka")
     topic = bench.new_topic(names)
-    if not names:
-        return {}
-    server = bench.server("penstock")
+    rows = {load: ("penstock", load) for load in LOADS if "penstock" in names}
+    rows |= {KAFKA + load: ("kafka", load) for load in WITH_KAFKA if "kafka" in names}
 
-    def one_run(load: str) -> Sample:
+    def one_run(row: str) -> Sample:
+        name, load = rows[row]
         client, transaction_s = LOADS[load]
         return produce_once(
-            server, topic, bench.plan.run_s, record_bytes=1000, client=client, transaction_s=transaction_s
+            bench.server(name), topic, bench.plan.run_s, record_bytes=1000, client=client, transaction_s=transaction_s
         )
 
-    bench.warm_up(names, lambda _, seconds: produce_once(server, topic, seconds, record_bytes=1000, client=ALL))
-    return bench.in_turns(list(LOADS), one_run)
+    bench.warm_up(
+        names, lambda server, seconds: produce_once(server, topic, seconds, record_bytes=1000, client=IDEMPOTENT)
+    )
+    return bench.in_turns(list(rows), one_run)
 
 
-def _bar(subject: str) -> Bar:
-    text = f"{subject}: at least 0.9x the MB/s of plain produce with the same acks and requests in flight"
-    return Bar(text, MB_PER_S, ((ALIKE, 0.9),), subject=subject)
+def _bars(plain: str, *, of: str = "") -> tuple[Bar, ...]:
+    """``of``: what the rows of another broker begin with."""
+    alike = "at least 0.9x the MB/s of plain produce with the same acks and requests in flight"
+    return tuple(
+        Bar(f"{of}{load}: {alike}", MB_PER_S, ((of + plain, 0.9),), subject=of + load)
+        for load in ("idempotent", "transactional")
+    )
 
 
 SCENARIOS = (
     Scenario(
         "exactly-once-produce",
-        "idempotent and transactional produce, 1 KB records, 1 MB batches",
+        "idempotent and transactional produce, 1 MB batches",
+        "raw socket, 1 connection, 5 requests in flight, batches of 900,000 bytes, 4 partitions, acks=all; "
+        "transactions of 1 s",
+        (MB_PER_S, CPU_PER_GB),
+        _bars("plain"),
+        _raw,
+        ("loadgen",),
+    ),
+    Scenario(
+        "exactly-once-librdkafka",
+        "the same with librdkafka, 1 KB records",
         "one librdkafka producer, 4 partitions, linger 5 ms, 1 MB batches, 1,000-byte values; transactions of 1 s",
         (MB_PER_S, CPU_PER_GB),
-        (_bar("idempotent"), _bar("transactional")),
-        _produce,
+        _bars(ALIKE) + _bars(ALIKE, of=KAFKA),
+        _librdkafka,
         ("rdkload",),
     ),
 )
