@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -198,13 +199,40 @@ class Listener(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """How the peer of a connection proves who it is, and how we do. Files are read anew for each connection, so that
+    certificates can be replaced; PEM stands for the text itself."""
+
+    trusted_path: str | None = None
+    """A file of certificates, or a folder as ``openssl rehash`` makes it."""
+    trusted_pem: str | None = None
+    """With neither: whom the machine trusts."""
+    certificate_path: str | None = None
+    """Ours, with its chain; and its key, unless ``key_path`` says where that is."""
+    key_path: str | None = None
+    certificate_pem: str | None = field(default=None, repr=False)
+    """The same as text, the key included."""
+    key_password: str | None = field(default=None, repr=False)
+    is_host_checked: bool = True
+    """The certificate must be for the host that was asked for."""
+    versions: tuple[str, ...] = ()
+    """Of the protocol, as TLSv1.3; none: what the machine thinks right."""
+
+
+class TlsMisconfigured(OSError):
+    """Our own certificates or keys can't be used; one sentence that says which."""
+
+
 class Network(Protocol):
     async def listen(self, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]) -> Listener:
         """Accept connections; port 0 picks a free one."""
 
     async def connect(
-        self, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
-    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]: ...
+        self, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol], *, tls: Tls | None = None
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        """With ``tls`` the handshake is done when it returns. What goes wrong in it is an ``OSError``: of Python's
+        ``ssl``, whose attributes say more, or ``TlsMisconfigured``."""
 
 
 # --- the metadata store ---------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import NoReturn
 from penstock.cli.failures import EXIT_CODES, USAGE, nearest
 
 BOOTSTRAP_VARIABLE = "PENSTOCK_BOOTSTRAP_SERVER"
+COMMAND_CONFIG_VARIABLE = "PENSTOCK_COMMAND_CONFIG"
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 TIMEOUT_DEFAULT_S = 15.0
 OFFSET_MAX = (1 << 63) - 1
@@ -80,12 +81,21 @@ def add_broker(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT[,...]",
         help=f"a broker to start from, also of a real Kafka ({BOOTSTRAP_VARIABLE}, else {BOOTSTRAP_DEFAULT})",
     )
+    add_command_config(group)
     group.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=positive_seconds,
         default=TIMEOUT_DEFAULT_S,
         help=f"give up on a broker that does not answer ({TIMEOUT_DEFAULT_S:g})",
+    )
+
+
+def add_command_config(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--command-config",
+        metavar="FILE",
+        help=f"properties with security.protocol, ssl.* and sasl.*, as Kafka's tools take ({COMMAND_CONFIG_VARIABLE})",
     )
 
 

@@ -10,9 +10,10 @@ import argparse
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.cli.arguments import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE
+from penstock.cli.arguments import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE, COMMAND_CONFIG_VARIABLE
 from penstock.cli.failures import TERMINATED, CommandFailed, WrongUsage, nearest
 from penstock.client import BrokerUnreachable, Client, ClientError, TopicView, parse_bootstrap
+from penstock.client.security import PLAINTEXT, Security
 from penstock.model import ErrorCode
 from penstock.runtime import environment, process
 from penstock.runtime.clock import SystemClock
@@ -40,6 +41,7 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
         bootstrap = parse_bootstrap(text)
     except ValueError as error:
         raise WrongUsage(f"{origin}: {error}") from None
+    security = _security(options)
 
     async def main() -> int:
         process.on_sigterm(_cancel_of_this_task())
@@ -52,6 +54,7 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
             random=SystemRandom(),
             client_id="penstock-cli",
             timeout_s=options.timeout,
+            security=security,
         )
         try:
             async with client:
@@ -69,6 +72,14 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
         raise CommandFailed(f"{error}; is a broker running there? {_advice(origin)}") from error
     except ClientError as error:
         raise CommandFailed(sentence(error)) from error
+
+
+def _security(options: argparse.Namespace) -> Security:
+    if options.command_config is None and not environment.variables().get(COMMAND_CONFIG_VARIABLE):
+        return PLAINTEXT
+    from penstock.cli.command_config import security_of  # for those who have such a file
+
+    return security_of(options)
 
 
 def _cancel_of_this_task() -> Callable[[], object]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.command_config import kafka_options
 from penstock.cli.failures import OK, CommandFailed, counted
 from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
@@ -59,15 +61,21 @@ def _settings(options: argparse.Namespace) -> ArchiveSettings:
 
 
 def source_options(
-    options: argparse.Namespace, address: str, *, topics: list[str] | None = None, pattern: str | None = None
+    options: argparse.Namespace,
+    address: str,
+    *,
+    topics: list[str] | None = None,
+    pattern: str | None = None,
+    security: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """Of the source, for a batch read."""
+    """Of the source, for a batch read. ``security``: another cluster's."""
     chosen = {"subscribePattern": pattern} if pattern is not None else {"subscribe": ",".join(topics or [])}
     return {
         "kafka.bootstrap.servers": address,
         "kafka.default.api.timeout.ms": str(int(options.timeout * 1000)),
         "includeHeaders": "true",
         **chosen,
+        **(kafka_options(options) if security is None else security),
     }
 
 

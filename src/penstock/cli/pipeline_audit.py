@@ -20,9 +20,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "penstock pipeline audit orders --against other:9092 --by order",
     )
     names_of("topics", parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the topics"))
-    other = parser.add_argument_group("the other side").add_mutually_exclusive_group()
+    group = parser.add_argument_group("the other side")
+    other = group.add_mutually_exclusive_group()
     other.add_argument("--against", metavar="HOST:PORT[,...]", help="another cluster (or this one, with --as)")
     other.add_argument("--against-lake", metavar="LAKE", help="a lake that archive has made")
+    group.add_argument(
+        "--against-command-config",
+        metavar="FILE",
+        help="what --command-config is for this cluster, for the other one (without: PLAINTEXT)",
+    )
     parser.add_argument("--as", dest="other_name", metavar="NAME", help="the topic's name there, if it is one")
     parser.add_argument(
         "--by",
@@ -43,6 +49,8 @@ def _run(options: argparse.Namespace) -> int:
     has_other = options.against is not None or options.against_lake is not None
     if not has_other and (options.other_name is not None or options.by is not None):
         raise WrongUsage("--as and --by are for a comparison: give --against or --against-lake, too")
+    if options.against is None and options.against_command_config is not None:
+        raise WrongUsage("--against-command-config is for another cluster: give --against, too")
     if options.other_name is not None and len(options.topics) != 1:
         raise WrongUsage("--as is the name for one topic")
     return audit(options)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from penstock.cli.command_config import options_in
 from penstock.cli.failures import FAILED, OK, WrongUsage, counted
 from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table, time_in_words
 from penstock.cli.pipeline_archive_run import source_options
@@ -48,7 +50,9 @@ def _settings(options: argparse.Namespace) -> AuditSettings:
             parse_bootstrap(options.against)
         except ValueError as error:
             raise WrongUsage(f"--against: {error}") from None
-        against = _source(options, options.against)
+        # What opens one cluster is not shown to another.
+        file = options.against_command_config
+        against = _source(options, options.against, {} if file is None else options_in(file))
     return AuditSettings(
         source=_source(options, broker_address(options)),
         topics=list(dict.fromkeys(options.topics)),
@@ -60,8 +64,10 @@ def _settings(options: argparse.Namespace) -> AuditSettings:
     )
 
 
-def _source(options: argparse.Namespace, address: str) -> dict[str, str]:
-    given = source_options(options, address)
+def _source(
+    options: argparse.Namespace, address: str, security: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    given = source_options(options, address, security=security)
     del given["subscribe"]
     return given
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from penstock.cli.command_config import kafka_options
 from penstock.cli.failures import OK, CommandFailed, counted
 from penstock.cli.output import Column, print_json, print_table
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
@@ -26,6 +27,7 @@ def restore(options: argparse.Namespace) -> int:
         lake.mark()
         settings = RestoreSettings(
             bootstrap=broker_address(options),
+            security=kafka_options(options),
             api_timeout_ms=int(options.timeout * 1000),
             topics=_targets(options, lake),
             configs=dict(options.config),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.failures import OK, TERMINATED, CommandFailed, WrongUsage, counted
 from penstock.cli.output import Column, note, print_json, print_table
+from penstock.cli.pipeline_security import with_command_config
 from penstock.cli.pipeline_spark import broker_address, in_one_sentence, session_of
 from penstock.cli.progress import Progress
 from penstock.runtime.process import noted_stop_signals
@@ -39,7 +40,8 @@ def _declared(options: argparse.Namespace) -> Pipeline:
         raise CommandFailed(f"{first}{rest}") from None
     if options.every is not None and seconds_of(options.every) is None:
         raise WrongUsage(f"--every {options.every} should be a time such as '10 seconds' or '5 minutes'")
-    return replace(pipeline, trigger=options.every or (None if options.once else pipeline.trigger))
+    pipeline = replace(pipeline, trigger=options.every or (None if options.once else pipeline.trigger))
+    return with_command_config(pipeline, options)
 
 
 def _bootstrap(pipeline: Pipeline, options: argparse.Namespace) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from penstock.cli.arguments import TIMEOUT_DEFAULT_S, add_json, describe, positive_seconds
+from penstock.cli.arguments import TIMEOUT_DEFAULT_S, add_command_config, add_json, describe, positive_seconds
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("files", metavar="FILE", nargs="*", help="a declaration, or the folder of a pipeline")
     add_json(parser)
+    add_command_config(parser)
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",

@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.cli.failures import OK, CommandFailed, counted
 from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table, time_in_words
+from penstock.cli.pipeline_security import with_command_config
 from penstock.client import ClientError
 from penstock.runtime.files import DiskFileSystem
 from penstock.spark.pipeline.folder import STATUS, Folder
@@ -19,7 +20,7 @@ FOLDERS = ".penstock"
 
 
 def show(options: argparse.Namespace) -> int:
-    found = [_status_of(file, options.timeout) for file in options.files] if options.files else _all(options.timeout)
+    found = [_status_of(file, options) for file in options.files] if options.files else _all(options)
     if options.json:
         print_json(found)
         return OK
@@ -30,25 +31,25 @@ def show(options: argparse.Namespace) -> int:
     return OK
 
 
-def _all(timeout_s: float) -> list[dict[str, Any]]:
+def _all(options: argparse.Namespace) -> list[dict[str, Any]]:
     fs = DiskFileSystem()
     names = sorted(fs.list_dir(FOLDERS)) if fs.is_dir(FOLDERS) else []
     paths = [f"{FOLDERS}/{name}" for name in names if fs.exists(f"{FOLDERS}/{name}/{STATUS}")]
-    return [_read(Folder(path), None, timeout_s) for path in paths]
+    return [_read(Folder(path), None, options) for path in paths]
 
 
-def _status_of(file: str, timeout_s: float) -> dict[str, Any]:
+def _status_of(file: str, options: argparse.Namespace) -> dict[str, Any]:
     fs = DiskFileSystem()
     if fs.is_dir(file):
-        return _read(Folder(file), None, timeout_s)
+        return _read(Folder(file), None, options)
     try:
         pipeline = load_pipeline(file)
     except WrongDeclaration as error:
         raise CommandFailed(str(error.mistakes[0])) from None
-    return _read(Folder(pipeline.folder), pipeline, timeout_s)
+    return _read(Folder(pipeline.folder), pipeline, options)
 
 
-def _read(folder: Folder, pipeline: Pipeline | None, timeout_s: float) -> dict[str, Any]:
+def _read(folder: Folder, pipeline: Pipeline | None, options: argparse.Namespace) -> dict[str, Any]:
     status = folder.read_status()
     if status is None:
         named = f"pipeline {pipeline.name}" if pipeline else folder.path
@@ -58,9 +59,10 @@ def _read(folder: Folder, pipeline: Pipeline | None, timeout_s: float) -> dict[s
             pipeline = load_pipeline(status["file"])
         except WrongDeclaration:
             return status  # the lag of its last batch will do
+    settings = settings_for(with_command_config(pipeline, options), status["bootstrap"], options.timeout)
     try:
         for query in status["queries"]:
-            lags = lag_of(settings_for(pipeline, status["bootstrap"], timeout_s), query["group"])
+            lags = lag_of(settings, query["group"])
             if lags:
                 query["lag"] = sum(lags.values())
     except ClientError as error:

@@ -9,7 +9,7 @@ from penstock.config.sources import load
 from penstock.runtime import environment
 
 # Variables that begin with PENSTOCK_ and are no settings of the broker.
-OTHER_VARIABLES = ("PENSTOCK_BOOTSTRAP_SERVER",)
+OTHER_VARIABLES = ("PENSTOCK_BOOTSTRAP_SERVER", "PENSTOCK_COMMAND_CONFIG")
 
 
 def load_settings(options: argparse.Namespace) -> Effective:

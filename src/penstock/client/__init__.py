@@ -2,6 +2,8 @@
 
 client.py       any request to any broker, and what is known of the cluster (metadata.py)
 connection.py   one connection, pipelined; versions.py: who speaks what
+security.py     TLS and SASL as values, security_settings.py: under Kafka's names (jaas.py); authentication.py: who we
+                are, by sasl.py and scram.py; handshake.py: what goes wrong, in words
 admin.py        topics, configs, offsets (offsets.py), each partition asked of its leader (routing.py)
 groups.py       consumer groups, and transactions.py, each asked of its coordinator (coordinators.py)
 transaction.py  a transaction of one's own; finished.py: batches that are ready, written into one or without
@@ -13,8 +15,9 @@ errors.py       what can be raised, and whether it may be tried again
 from penstock.client.bootstrap import parse_bootstrap
 from penstock.client.client import Client
 from penstock.client.connection import Address
-from penstock.client.errors import BrokerUnreachable, ClientError, ConnectionLost, RequestTimedOut
+from penstock.client.errors import BrokerUnreachable, ClientError, ConnectionLost, RequestTimedOut, SecurityFailed
 from penstock.client.metadata import BrokerView, ClusterView, PartitionView, TopicView
+from penstock.client.security import Security
 
 __all__ = [
     "Address",
@@ -26,6 +29,8 @@ __all__ = [
     "ConnectionLost",
     "PartitionView",
     "RequestTimedOut",
+    "Security",
+    "SecurityFailed",
     "TopicView",
     "parse_bootstrap",
 ]

@@ -9,6 +9,7 @@ Promises    Connects when it is first asked, once per broker and lane, and again
             reached, ``BrokerUnreachable`` comes as soon as each was tried once, and within the time-out. A request is
             sent at most once, unless it is certain that it never left: what may be repeated is for callers to know
             (``Admin``, ``Producer`` and ``Reader`` do).
+Security    Where TLS or SASL does not come about, ``SecurityFailed`` comes at once, and no other broker is tried.
 Lanes       A broker answers a connection's requests in order, so a long poll holds up what comes behind it. Requests
             that may wait long go in a lane of their own: a second connection.
 """
@@ -21,8 +22,9 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from penstock.client.connection import Address, Connection, NotSent, World, open_connection
-from penstock.client.errors import BrokerUnreachable, ClientClosed, ClientError, raise_for
+from penstock.client.errors import BrokerUnreachable, ClientClosed, ClientError, SecurityFailed, raise_for
 from penstock.client.metadata import BrokerView, Cluster, ClusterView
+from penstock.client.security import PLAINTEXT, Security
 from penstock.client.waiting import Backoff, within
 from penstock.model import ErrorCode
 from penstock.ports import Clock, Network, Random, Tasks
@@ -51,6 +53,7 @@ class Client:
         random: Random,
         client_id: str = "penstock",
         timeout_s: float = 30.0,
+        security: Security = PLAINTEXT,
     ) -> None:
         self.bootstrap = [Address(*address) for address in bootstrap]
         if not self.bootstrap:
@@ -61,7 +64,8 @@ class Client:
         self.random = random
         self.cluster = Cluster()
         pool = BufferPool(RECEIVE_POOL_BYTES)
-        self._world = World(network, clock, tasks, random, client_id, ReceiveBuffer(RECEIVE_BUFFER_BYTES), pool)
+        received = ReceiveBuffer(RECEIVE_BUFFER_BYTES)
+        self._world = World(network, clock, tasks, random, client_id, received, pool, security)
         self._connections: dict[tuple[Address, str], Connection] = {}
         self._opening: dict[tuple[Address, str], _Opening] = {}
         self._lanes = 0
@@ -176,6 +180,8 @@ class Client:
         for address in self._candidates(lane):
             try:
                 return await self._connect(address, lane, until_s)
+            except SecurityFailed:
+                raise  # the others would refuse us, too, and might count how often we tried
             except ClientError as error:
                 failures.append(error)
         raise failures[0] if len(failures) == 1 else BrokerUnreachable("; ".join(str(one) for one in failures))
@@ -222,6 +228,8 @@ class Client:
             outcome = await within(self.clock, left_s, opening.done)
         except TimeoutError:
             raise BrokerUnreachable(f"could not reach a broker at {address} in time") from None
+        if isinstance(outcome, SecurityFailed):
+            raise SecurityFailed(outcome.message, outcome.code)
         if isinstance(outcome, ClientError):
             raise BrokerUnreachable(str(outcome))
         return outcome

@@ -1,6 +1,6 @@
 """One connection to one broker: requests out, answers matched by correlation id.
 
-    connection = await open_connection(address, world, timeout_s=30)     # TCP, then ApiVersions
+    connection = await open_connection(address, world, timeout_s=30)     # TCP, perhaps TLS, ApiVersions, perhaps SASL
     answer = connection.send(message, timeout_s=30)                      # a future: several may be in flight
     response = await answer
 
@@ -12,8 +12,8 @@ Time-outs   A request that times out raises ``RequestTimedOut``; its late answer
 The end     Every request in flight gets ``ConnectionLost``: whether it was carried out is unknown. What still waited
             here gets ``NotSent``.
 
-TLS and SASL belong below and before this: the Network port gives the transport, ``open_connection`` is where a
-handshake would go.
+Security    TLS is below: the Network port gives a transport that speaks it. SASL comes before anything that is sent,
+            and again while the connection lives (``authentication``), between requests.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from __future__ import annotations
 import asyncio
 import struct
 from collections import deque
+from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from penstock.client.errors import BrokerUnreachable, ClientError, ConnectionLost, RequestTimedOut
+from penstock.client.errors import BrokerUnreachable, ClientError, ConnectionLost, RequestTimedOut, SecurityFailed
+from penstock.client.handshake import security_failure
+from penstock.client.security import PLAINTEXT, Security
 from penstock.client.versions import Versions, ask_versions
 from penstock.client.waiting import within
 from penstock.model import ErrorCode
@@ -36,9 +39,9 @@ from penstock.protocol.types import Message
 
 IN_FLIGHT_MAX = 64
 """Unanswered requests on one connection. A broker serves them one after the other: more would only wait there."""
-FRAME_BYTES_MAX = 512 * 1024 * 1024
+FRAME_BYTES_MAX = 320 * 1024 * 1024
 """The largest answer: far above what our fetches ask for, below what a peer that speaks another protocol announces
-(the four letters "HTTP" are 1.2 GB)."""
+(the four letters "HTTP" are 1.2 GB, and with TLS a peer that does not understand us begins with 352 MB)."""
 
 QUEUED_MAX = 10_000
 """Requests that wait for room: far more than our callers have, each of whom waits for its answer."""
@@ -65,6 +68,7 @@ class World(NamedTuple):
     client_id: str
     received: ReceiveBuffer
     pool: BufferPool
+    security: Security = PLAINTEXT
 
 
 class NotSent(ConnectionLost):
@@ -76,7 +80,8 @@ class NotSent(ConnectionLost):
 
 
 async def open_connection(address: Address, world: World, *, timeout_s: float) -> Connection:
-    """Connected, and what the broker speaks is known; raises ``BrokerUnreachable`` within ``timeout_s``."""
+    """Connected, and what the broker speaks is known; raises ``BrokerUnreachable`` within ``timeout_s``, or
+    ``SecurityFailed``."""
     clock = world.clock
     until_s = clock.monotonic() + timeout_s
     opened: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
@@ -85,6 +90,8 @@ async def open_connection(address: Address, world: World, *, timeout_s: float) -
         return await within(clock, until_s - clock.monotonic(), opened)
     except TimeoutError:
         raise BrokerUnreachable(f"could not reach a broker at {address}: no answer within {timeout_s:g} s") from None
+    except SecurityFailed:
+        raise
     except ClientError as error:
         raise BrokerUnreachable(f"could not reach a broker at {address}: {error}") from error
     except OSError as error:
@@ -100,14 +107,27 @@ async def open_connection(address: Address, world: World, *, timeout_s: float) -
 async def _open(address: Address, world: World, timeout_s: float, opened: asyncio.Future[Connection]) -> None:
     connection = Connection(address, world)
     try:
-        await world.network.connect(address.host, address.port, lambda: connection)
+        if (tls := world.security.tls) is None:
+            await world.network.connect(address.host, address.port, lambda: connection)
+        else:
+            await world.network.connect(address.host, address.port, lambda: connection, tls=tls)
         connection.versions = await ask_versions(connection, timeout_s, str(address))
+        if (sasl := world.security.sasl) is not None:
+            from penstock.client.authentication import Login  # a command of an open cluster starts without it
+
+            await Login(connection, sasl, world.clock, world.tasks, world.random).begin(timeout_s)
         opened.set_result(connection)
     except (OSError, ClientError) as error:
-        opened.set_exception(error)
+        opened.set_exception(_judged(error, connection, world.security))
     finally:
         if not opened.done() or opened.exception() is not None:
             connection.close()
+
+
+def _judged(error: OSError | ClientError, connection: Connection, security: Security) -> OSError | ClientError:
+    """What a failure to open means: the connection may know more than who waited for an answer on it."""
+    cause = connection.lost_by if isinstance(error, ConnectionLost) else error
+    return security_failure(cause, str(connection.address), security) or error
 
 
 def reason_of(error: OSError) -> str:
@@ -131,8 +151,13 @@ class Connection(asyncio.BufferedProtocol):
         self._queued: deque[_Request] = deque()
         self._correlation_id = 0
         self._reads = 0
-        self._is_paused = False
+        self._is_paused = False  # by either of these:
+        self._is_full = False
+        self._is_quiet = False
         self._lost: ConnectionLost | None = None
+        self.lost_by: Exception | None = None
+        """What ended it, if it was not us."""
+        self.when_ended: Callable[[], None] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -178,9 +203,16 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        why = f": {reason_of(exc)}" if isinstance(exc, OSError) else ""
-        self._end(ConnectionLost(f"{self.address} closed the connection{why}"))
+        if self._lost is None:
+            self.lost_by = exc
+            why = f": {reason_of(exc)}" if isinstance(exc, OSError) else self._suspicion()
+            self._end(ConnectionLost(f"{self.address} closed the connection{why}"))
         self._frames.release()
+
+    def _suspicion(self) -> str:
+        """A broker that asks for TLS closes at once, one that asks for SASL answers ApiVersions and nothing else."""
+        answered = self._correlation_id - len(self._in_flight) - len(self._queued)
+        return " before it answered anything; is security.protocol right?" if answered <= 1 else ""
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._frames.get_buffer()
@@ -195,14 +227,43 @@ class Connection(asyncio.BufferedProtocol):
                 self._answered(memoryview(bytes(frames.view[frames.start : frames.end])))
             frames.keep()
         except ProtocolError as error:
+            self.lost_by = error
             self._end(ConnectionLost(f"{self.address} does not speak Kafka's protocol: {error}"))
 
     def pause_writing(self) -> None:
-        self._is_paused = True
+        self._is_full = self._is_paused = True
 
     def resume_writing(self) -> None:
-        self._is_paused = False
+        self._is_full = False
+        self._is_paused = self._is_quiet
         self._write_queued()
+
+    # ---- a moment in which nobody else is heard
+
+    async def become_quiet(self) -> None:
+        """What is sent from now on waits until ``end_quiet``; what was sent before is answered when this returns."""
+        self._is_quiet = self._is_paused = True
+        if answers := [request.answer for request in self._in_flight.values() if not request.answer.done()]:
+            await asyncio.wait(answers)
+
+    def send_in_quiet(self, message: Message, *, timeout_s: float) -> asyncio.Future[Any]:
+        """As ``send``, before what waits."""
+        waiting, self._queued = self._queued, deque()
+        self._is_paused = False
+        try:
+            return self.send(message, timeout_s=timeout_s)
+        finally:
+            self._queued = waiting
+            self._is_paused = True
+
+    def end_quiet(self) -> None:
+        self._is_quiet = False
+        self._is_paused = self._is_full
+        self._write_queued()
+
+    def give_up(self, why: str) -> None:
+        """End it, because it is of no use any more."""
+        self._end(ConnectionLost(why))
 
     # ---- requests and answers
 
@@ -259,6 +320,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._lost is not None:
             return
         self._lost = why
+        if self.when_ended is not None:
+            self.when_ended()
         if self._transport is not None:
             self._transport.abort()
         in_flight, self._in_flight = self._in_flight, {}

@@ -1,8 +1,9 @@
 """What a client's call can raise: always a ``ClientError`` with one of Kafka's codes and a sentence for people.
 
-Three of them say what became of the request, which decides whether it may be repeated:
+Four of them say what became of the request, which decides whether it may be repeated:
 
     BrokerUnreachable   nothing was sent
+    SecurityFailed      nothing was sent, and a repetition would not be either
     ConnectionLost      sent, perhaps carried out, nobody knows (``REQUEST_TIMED_OUT`` says the same)
     any other           the broker refused, or did a part and said which
 """
@@ -90,6 +91,14 @@ class RequestTimedOut(ClientError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class SecurityFailed(ClientError):
+    """TLS or SASL did not come about: nothing was sent, and trying again is of no use before somebody changes a
+    setting. The message holds no secret."""
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR) -> None:
+        super().__init__(code, message)
 
 
 class ClientClosed(ClientError):

@@ -12,6 +12,8 @@ import errno
 import socket
 from collections.abc import Callable
 
+from penstock.ports import Tls
+
 # Kafka's socket.listen.backlog.size is 50; a thousand clients that reconnect after a restart need more.
 BACKLOG_DEFAULT = 1_024
 # A free port on one of a host's addresses may be taken on another one: then any other will do.
@@ -62,8 +64,15 @@ class TcpNetwork:
                 return TcpListener(servers, host, _port_of(servers[0]))
         raise AssertionError("the last attempt returns or raises")
 
-    async def connect(self, host: str, port: int, factory: _Factory) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
-        return await asyncio.get_running_loop().create_connection(factory, _without_brackets(host), port)
+    async def connect(
+        self, host: str, port: int, factory: _Factory, *, tls: Tls | None = None
+    ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
+        loop, host = asyncio.get_running_loop(), _without_brackets(host)
+        if tls is None:
+            return await loop.create_connection(factory, host, port)
+        from penstock.runtime.tls import context_of  # OpenSSL is for those who need it
+
+        return await loop.create_connection(factory, host, port, ssl=context_of(tls), server_hostname=host)
 
     async def _bind(self, addresses: list[str], port: int, factory: _Factory) -> list[asyncio.Server]:
         """One server for each address that this machine has; the first one's port for all."""

@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
+from penstock.client.security_settings import is_secret
 from penstock.spark.pipeline.document import Document
 from penstock.spark.pipeline.files import Files
 from penstock.spark.pipeline.format_keys import read_format
 from penstock.spark.pipeline.mistakes import Mistakes, Place
 from penstock.spark.pipeline.model import BadRecords, Format, Mode, Pipeline, Reading, Sink, Source, Step, Watermark
 from penstock.spark.pipeline.table import Table, seconds_of
-from penstock.spark.source.names import KAFKA, is_secret
+from penstock.spark.source.names import KAFKA
 
 ONCE = "once"
 REFRESH_DEFAULT = "10 minutes"

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from penstock.client.security import Security
+from penstock.client.security_settings import SecurityMistake, is_security, parse_security
+from penstock.runtime.environment import read_file
 from penstock.spark.source import names
 from penstock.spark.source.errors import WrongOption, nearest
 from penstock.spark.source.names import Vocabulary
@@ -62,21 +65,18 @@ class Given:
             if name in self._options:
                 raise WrongOption(f"{name}: {why}")
 
-    def check_security(self) -> None:
-        protocol = self._settings.get(names.SECURITY_PROTOCOL, "PLAINTEXT").strip().upper()
-        if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
-            raise WrongOption("kafka.security.protocol is one of PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL")
-        if protocol != "PLAINTEXT":
-            raise WrongOption(
-                f"kafka.security.protocol {protocol} can't be had yet: this version speaks PLAINTEXT only"
-            )
+    def security(self) -> Security:
+        try:
+            return parse_security(self._settings, read_file)
+        except SecurityMistake as error:
+            raise WrongOption(f"{names.KAFKA}{error}") from None
 
 
 def _check_setting(setting: str, vocabulary: Vocabulary) -> None:
     if setting in vocabulary.refused:
         raise WrongOption(f"kafka.{setting} can't be set: {vocabulary.refused[setting]}")
     known = (*vocabulary.obeyed, *vocabulary.ignored)
-    if setting in known or setting.startswith(names.SECURITY_PREFIXES):
+    if setting in known or is_security(setting):
         return
     suggestions = [names.KAFKA + one for one in known]
     raise WrongOption(f"there is no option kafka.{setting}{nearest(names.KAFKA + setting, suggestions)}")

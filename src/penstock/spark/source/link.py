@@ -98,6 +98,7 @@ class Link:
                 random=SystemRandom(),
                 client_id=self.settings.client_id,
                 timeout_s=self.settings.api_timeout_s,
+                security=self.settings.security,
             )
         return self._client
 

@@ -144,14 +144,6 @@ REFUSED_SETTINGS = {
     "value.deserializer": "values are always binary: use CAST(value AS STRING) or from_json and the like",
 }
 
-SECURITY_PREFIXES = ("ssl.", "sasl.", "security.")
-SECRET_WORDS = ("password", "secret", "jaas", "keystore.key", "token", "credential")
-
-
-def is_secret(name: str) -> bool:
-    return any(word in name.lower() for word in SECRET_WORDS)
-
-
 # --- settings of the sink's client ------------------------------------------------------------------------------------
 
 COMPRESSION_TYPE = "compression.type"

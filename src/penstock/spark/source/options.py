@@ -19,6 +19,7 @@ from typing import get_args
 from penstock.client.bootstrap import parse_bootstrap
 from penstock.client.connection import Address
 from penstock.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, Isolation
+from penstock.client.security import PLAINTEXT, Security
 from penstock.model import TopicPartition
 from penstock.spark.source import names
 from penstock.spark.source.errors import WrongOption
@@ -60,6 +61,7 @@ class ClientSettings:
     fetch_wait_ms: int = 500
     fetch_min_bytes: int = 1
     check_crcs: bool = True
+    security: Security = PLAINTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,6 @@ def parse_include_headers(given: Mapping[str, str]) -> bool:
 
 def _client(options: Given) -> ClientSettings:
     bootstrap = read_bootstrap(options)
-    options.check_security()
     defaults = ClientSettings(bootstrap)
     isolation = _isolation(options)
 
@@ -157,6 +158,7 @@ def _client(options: Given) -> ClientSettings:
         fetch_wait_ms=number(names.FETCH_MAX_WAIT, defaults.fetch_wait_ms, at_least=0),
         fetch_min_bytes=number(names.FETCH_MIN_BYTES, defaults.fetch_min_bytes, at_least=0),
         check_crcs=True if check_crcs is None else read_truth(names.KAFKA + names.CHECK_CRCS, check_crcs),
+        security=options.security(),
     )
 
 
