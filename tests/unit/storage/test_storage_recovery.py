@@ -64,6 +64,57 @@ def test_after_a_crash_only_what_lies_behind_the_recovery_point_is_scanned(monke
     asyncio.run(run())
 
 
+def test_a_growing_index_is_left_alone_until_it_lacks_several_entries_and_a_crash_costs_none_of_them() -> None:
+    async def run() -> None:
+        rig = Rig()
+        rig.reconfigure(segment_bytes=1 << 20)
+        log = await rig.open()
+        await fill(rig, log, 100)
+        await rig.checkpoint()
+        index = log.segments[0].index
+        assert index is not None
+        written, number = await index_bytes(rig), 100
+        while len(index) * 8 < written + 8 * (log_checkpoint.INDEX_ENTRIES_MIN - 1):
+            await fill(rig, log, 1, first=number)
+            await rig.checkpoint()
+            number += 1
+            assert await index_bytes(rig) == written
+        assert log.recovery_point == log.log_end_offset == number
+        entries = list(index.positions), list(index.relative_offsets)
+        await rig.die()
+        log = await rig.open()
+        recovered = log.segments[0].index
+        assert recovered is not None
+        assert (list(recovered.positions), list(recovered.relative_offsets)) == entries
+        while len(recovered) * 8 < written + 8 * log_checkpoint.INDEX_ENTRIES_MIN:
+            await fill(rig, log, 1, first=number)
+            number += 1
+        await rig.checkpoint()
+        assert await index_bytes(rig) == len(recovered) * 8
+
+    asyncio.run(run())
+
+
+def test_a_graceful_stop_writes_the_whole_index() -> None:
+    async def run() -> None:
+        rig = Rig()
+        rig.reconfigure(segment_bytes=1 << 20)
+        log = await rig.open()
+        await fill(rig, log, 50)
+        await rig.checkpoint()
+        await fill(rig, log, 5, first=50)
+        index = log.segments[0].index
+        assert index is not None
+        await rig.close()
+        assert await index_bytes(rig) == len(index) * 8
+
+    asyncio.run(run())
+
+
+async def index_bytes(rig: Rig) -> int:
+    return len(await rig.in_worker(rig.disk.read_file, path(0, ".index")))
+
+
 @pytest.mark.parametrize(
     "damage",
     [
