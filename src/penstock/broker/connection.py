@@ -130,12 +130,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._refuse(error)
                 else:
                     if answer is not None:
-                        self._collected.append(answer)
-                        self._collected_bytes += len(answer)
-                        if self._collected_bytes < JOINED_BYTES_MAX:
-                            server.flush_soon(self)
-                        else:
-                            self._flush()
+                        self._send_or_collect(answer)
                         return
                 self._served()
                 return
@@ -217,16 +212,18 @@ class Connection(asyncio.BufferedProtocol):
     def answer_parked(self, slot: Slot, answer: bytes) -> None:
         """``slot`` is complete, with one piece. By far the most common: nothing else is waiting."""
         slots, server = self._slots, self.server
-        if len(slots) != 1 or slots[0] is not slot:
+        if len(slots) != 1 or slots[0] is not slot or self._serving or self._reading_paused:
             slot.parts = (answer,)
             self.slot_completed(slot)
             return
         slots.clear()
         if server.timed_slots:
             server.timed_slot_completed(slot)
-        self._collected.append(answer)
-        self._collected_bytes += len(answer)
-        server.flush_soon(self)
+        try:  # called from a group commit that serves many: nothing may come out
+            if not self._transport.is_closing():
+                self._send_or_collect(answer)
+        except Exception:
+            server.report_bug(self)
 
     def flush_now(self) -> None:
         """End of the turn: one write, and on with what was waiting for a free slot."""
@@ -323,6 +320,21 @@ class Connection(asyncio.BufferedProtocol):
                 self._transport.pause_reading()
             else:
                 self._transport.resume_reading()
+
+    def _send_or_collect(self, answer: bytes) -> None:
+        """With many answers in a turn they leave together at its end, with few of them at once."""
+        server = self.server
+        if server.answers_at_once and not self._collected:
+            server.answers_at_once -= 1
+            server.sent_bytes += len(answer)
+            self._transport.write(answer)
+            return
+        self._collected.append(answer)
+        self._collected_bytes += len(answer)
+        if self._collected_bytes < JOINED_BYTES_MAX:
+            server.flush_soon(self)
+        else:
+            self._flush()
 
     def _collect(self, parts: Sequence[Buffer]) -> None:
         for part in parts:

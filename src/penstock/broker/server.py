@@ -23,6 +23,8 @@ log = logging.getLogger("penstock.server")
 SWEEP_SECONDS = 5.0
 # While connections wait for receive memory, one that has held an unfinished frame for this many sweeps is closed.
 UNFINISHED_SWEEPS_MAX = 4
+ANSWERS_BETWEEN_LOOKS = 15
+"""When a turn had a single answer, so many leave at once before the next look at how many a turn has."""
 
 HotHandler = Callable[[Connection, bytearray, memoryview, int, int, int, int], bytes | None]
 """(connection, buffer, view, start, end, version, correlation id): serves a frame at once, without a task. Returns the
@@ -52,6 +54,7 @@ class Server:
         self.refused_counts = {"max_connections": 0, "max_connections_per_ip": 0}
         self.dropped_counts = {"idle": 0, "malformed": 0, "memory": 0, "bug": 0}
         self.timed_slots: dict[Slot, Timing] = {}
+        self.answers_at_once = 0  # as many leave without waiting for the end of their turn: it had only one lately
         self.is_open = False  # connections that are accepted wait: until the broker is ready, or for their end
         self._settings = settings
         self._clock = clock
@@ -162,7 +165,7 @@ class Server:
     def flush_soon(self, connection: Connection) -> None:
         """Answers come in bursts: many connections are read in one turn of the loop, a group commit answers many. They
         leave together at its end: a client on this machine is then woken once, not once per answer, which takes a
-        fifth off the cost of a small request."""
+        fifth off the cost of a small request. The end of a turn has a price, too: see ``answers_at_once``."""
         if not self._to_flush:
             self.call_soon(self._flush_all)
         self._to_flush.append(connection)
@@ -204,6 +207,7 @@ class Server:
 
     def _flush_all(self) -> None:
         connections, self._to_flush = self._to_flush, []
+        self.answers_at_once = ANSWERS_BETWEEN_LOOKS if len(connections) == 1 else 0
         for connection in connections:
             try:
                 connection.flush_now()

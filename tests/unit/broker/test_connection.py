@@ -12,7 +12,7 @@ import pytest
 
 from penstock.broker.connection import Connection
 from penstock.broker.context import ListenerInfo
-from penstock.broker.server import SWEEP_SECONDS, Server
+from penstock.broker.server import ANSWERS_BETWEEN_LOOKS, SWEEP_SECONDS, Server
 from penstock.broker.slots import Slot
 from penstock.config.broker import NetworkSettings
 from penstock.protocol.errors import MalformedMessage
@@ -238,6 +238,46 @@ def test_a_large_answer_of_a_hot_handler_is_not_kept_until_the_end_of_the_turn()
         receive(connection, request("e", b"1"))
         receive(connection, request("e", b"2"))
         assert transport.written == b"small" + bytes(1_000_000)
+
+    in_loop(check)
+
+
+def test_answers_leave_at_once_while_turns_have_one_and_together_again_when_they_have_more() -> None:
+    async def check(world: World) -> None:
+        world.server.hot_handlers[99 << 16] = lambda *frame: b"."
+        clients = [world.connect() for _ in range(3)]
+        connection, transport = clients[0]
+        receive(connection, request("e", b"1"))
+        await asyncio.sleep(0)  # the turn had one answer
+        for count in range(ANSWERS_BETWEEN_LOOKS):
+            receive(connection, request("e", b"2"))
+            assert len(transport.written) == 2 + count
+        sent = [len(transport.written) for _, transport in clients]
+        for connection, _ in clients:  # the next look: this turn has three
+            receive(connection, request("e", b"3"))
+        assert [len(transport.written) for _, transport in clients] == sent
+        await asyncio.sleep(0)
+        assert [len(transport.written) for _, transport in clients] == [count + 1 for count in sent]
+        receive(connection, request("e", b"4"))
+        assert len(clients[2][1].written) == sent[2] + 1
+        await asyncio.sleep(0)
+        assert len(clients[2][1].written) == sent[2] + 2
+
+    in_loop(check)
+
+
+def test_an_answer_does_not_overtake_one_that_waits_for_the_end_of_the_turn() -> None:
+    async def check(world: World) -> None:
+        answers = [b"1", b"2", b"3"]
+        world.server.hot_handlers[99 << 16] = lambda *frame: answers.pop(0)
+        connection, transport = world.connect()
+        receive(connection, request("e", b"1"))
+        world.server.answers_at_once = 5
+        receive(connection, request("e", b"2"))
+        await asyncio.sleep(0)
+        receive(connection, request("e", b"3"))
+        await asyncio.sleep(0)
+        assert transport.written == b"123"
 
     in_loop(check)
 
