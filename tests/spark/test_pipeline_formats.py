@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.spark.pipeline.failures import RunFailed
 from penstock.testing import Broker, Record
 from spark.pipelines import Declared, counts, headers_of
 
@@ -50,7 +51,11 @@ BAD_JSON: list[tuple[bytes, str]] = [
     (b"[1, 2]", "the value is no JSON object of this schema"),
     (b"5", "the value is no JSON object of this schema"),
     (b'{"item": "bread"}', "there is no value for id"),
-    (b"\xff\xfe{}", "the value is no JSON"),
+    (b"\xff\xfe{}", "the value is no text in UTF-8"),
+    (b'{"id": 1, "item": "\xff"}', "the value is no text in UTF-8"),
+    (b'{"id": 1} and more', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 1}{"id": 2}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 1}, {"id": 2}', "the value is no JSON: something comes behind its end"),
 ]
 
 
@@ -68,7 +73,8 @@ def test_json_becomes_columns_and_what_does_not_fit_goes_to_the_dead_letters_wit
         ],
     )
     declared = Declared(tmp_path, spark, spark_broker, JSON_WITH_LETTERS.format(topic=topic))
-    assert counts(declared.run()) == {"table": (10, 2), "dead-letters": (10, len(BAD_JSON))}
+    read = len(BAD_JSON) + 2
+    assert counts(declared.run()) == {"table": (read, 2), "dead-letters": (read, len(BAD_JSON))}
 
     first, second = sorted(declared.table("orders"), key=lambda row: row["offset"])
     at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -98,6 +104,42 @@ def test_json_becomes_columns_and_what_does_not_fit_goes_to_the_dead_letters_wit
 
     assert counts(declared.run()) == {"table": (0, 0), "dead-letters": (0, 0)}
     assert len(spark_broker.consume(f"{topic}-dead-letters")) == len(BAD_JSON)
+
+
+def test_bad_records_are_sent_from_where_the_pipeline_began_also_when_that_is_asked_for_later(
+    spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Begun at the latest records, and stopped by a bad one: it must not be passed over by both queries."""
+    spark_broker.create_topic(topic)
+    spark_broker.produce(topic, ["old and bad"])
+    declared = Declared(
+        tmp_path,
+        spark,
+        spark_broker,
+        f"""
+        name = "{topic}"
+        [source.orders]
+        topic = "{topic}"
+        format = "json"
+        schema = "id INT"
+        start = "latest"
+        [sink.table]
+        from = "orders"
+        parquet = "orders"
+        """,
+    )
+    assert counts(declared.run()) == {"table": (0, 0)}
+    spark_broker.produce(topic, ['{"id": 1}', "new and bad", '{"id": 2}'])
+    with pytest.raises(RunFailed, match=f"the record at offset 2 of {topic}-0 can't be read"):
+        declared.run()
+    declared.write(declared.file.read_text() + '[bad_records]\naction = "dead-letter"\n')
+    declared.run()
+    assert sorted(row["id"] for row in declared.table("orders")) == [1, 2]
+    (letter,) = spark_broker.consume(f"{topic}-dead-letters")
+    assert (letter.value, headers_of(letter)["penstock.offset"]) == (b"new and bad", "2")
+    spark_broker.produce(topic, ["bad again"])
+    declared.run()
+    assert [one.value for one in spark_broker.consume(f"{topic}-dead-letters")] == [b"new and bad", b"bad again"]
 
 
 def test_csv_strings_and_binary_side_by_side(
@@ -140,8 +182,8 @@ def test_csv_strings_and_binary_side_by_side(
     assert [bytes(row["value"]) for row in declared.table("bytes")][-1] == b"\xff\xfe"
     reasons = sorted(headers_of(one)["penstock.reason"] for one in spark_broker.consume(f"{topic}.bad", at_least=4))
     assert [reason[:30] for reason in reasons] == [
-        *["the line does not fit the sche"] * 3,
-        "the value is no text in UTF-8",
+        *["the line does not fit the sche"] * 2,
+        *["the value is no text in UTF-8"] * 2,
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,6 +161,34 @@ def test_a_table_of_another_query_is_refused(declared: Declared, topic: str) -> 
     assert sentence(declared, WrongFolder) == (
         "pipeline.toml:13: sink out: out was written by another query: give the sink another folder, or remove that one"
     )
+
+
+def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_has_not_got(
+    declared: Declared, spark_broker: Broker, topic: str
+) -> None:
+    """Spark takes every batch with a number that the table has for written, whatever it holds now."""
+    checkpoint = declared.folder / ".penstock" / topic / "checkpoints" / "out"
+    declared.run()
+    shutil.copytree(checkpoint, declared.folder / "backup")
+    spark_broker.produce(topic, ['{"id": 2}'])
+    declared.run()
+    shutil.rmtree(checkpoint)
+    (declared.folder / "backup").rename(checkpoint)
+    spark_broker.produce(topic, ['{"id": 3}'])
+    assert "and the checkpoint knows none after" in sentence(declared, WrongFolder)
+    assert sorted(row["id"] for row in declared.table("out")) == [1, 2]
+
+
+def test_a_sink_that_went_and_comes_back_must_be_the_same(declared: Declared, topic: str) -> None:
+    changed(declared, 'parquet = "out"', 'parquet = "out"\n    [sink.second]\n    from = "few"\n    parquet = "second"')
+    declared.run()
+    declared.write(COPY.format(topic=topic))
+    declared.run()
+    for other in (f'topic = "{topic}.second"\n    partitions = 1', 'parquet = "second"\n    upsert = "id"'):
+        declared.write(COPY.format(topic=topic) + f'[sink.second]\n    from = "few"\n    {other}\n')
+        assert "sink second became" in sentence(declared, WrongFolder)
+    declared.write(COPY.format(topic=topic) + '[sink.second]\n    from = "few"\n    parquet = "second"\n')
+    declared.run()
 
 
 def test_what_a_killed_run_left_in_a_table_is_swept(declared: Declared, spark_broker: Broker, topic: str) -> None:

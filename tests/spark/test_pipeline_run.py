@@ -150,9 +150,10 @@ def test_a_stream_is_joined_with_the_latest_of_a_compacted_topic(
             Record('{"name": "Bob"}', key="b"),
             Record('{"name": "Anne"}', key="a"),
             Record(None, key="b"),
+            Record('{"name": "Nobody"}'),
         ],
     )
-    spark_broker.produce(topic, [event(user="a"), event(user="b")])
+    spark_broker.produce(topic, [event(user="a"), event(user="b"), event(user=None)])
     declared = Declared(
         tmp_path,
         spark,
@@ -169,14 +170,14 @@ def test_a_stream_is_joined_with_the_latest_of_a_compacted_topic(
         format = "json"
         schema = "name STRING"
         [step.named]
-        sql = "SELECT e.user, u.name FROM events e LEFT JOIN users u ON u._key = e.user"
+        sql = "SELECT e.user, u.name FROM events e LEFT JOIN users u ON u._key <=> e.user"
         [sink.out]
         from = "named"
         parquet = "named"
         """,
     )
     declared.run()
-    assert sorted((row["user"], row["name"]) for row in declared.table("named")) == [("a", "Anne"), ("b", None)]
+    assert {row["user"]: row["name"] for row in declared.table("named")} == {"a": "Anne", "b": None, None: None}
     spark_broker.produce(users, [Record('{"name": "Bert"}', key="b")])
     spark_broker.produce(topic, [event(user="b")])
     declared.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from penstock import __version__
 from penstock.spark import session as sessions
 from penstock.spark.java import Java
 from penstock.spark.session import SessionFailed, check_nodes, start_session, use_a_java, use_this_python
+from spark.clusters import NO_PENSTOCK, OTHER_PENSTOCK, OTHER_PYTHON, python_with
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,6 +78,10 @@ def test_another_penstock_on_a_node_is_told(spark: SparkSession, monkeypatch: py
             "Traceback\nModuleNotFoundError: No module named 'penstock'\n",
             f"an executor has no penstock: install penstock[spark] {__version__} on every node",
         ),
+        (
+            'An error occurred\nCaused by: java.io.IOException: Cannot run program "/opt/python": error=2, No such file',
+            "an executor has no /opt/python: PYSPARK_PYTHON names the Python that every node has",
+        ),
         ("out of memory\nat java...", "the check of the executors failed: out of memory"),
     ],
 )
@@ -88,3 +94,24 @@ def test_the_embedded_session_listens_on_this_machine_only(spark: SparkSession) 
     settings = dict(spark.sparkContext.getConf().getAll())
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
     assert settings["spark.ui.enabled"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (OTHER_PYTHON, "Python {ours} runs here and 3.99 on an executor: every node needs the same minor version"),
+        (NO_PENSTOCK, f"an executor has no penstock: install penstock[spark] {__version__} on every node"),
+        (
+            OTHER_PENSTOCK,
+            f"penstock {__version__} runs here and 9.9 on an executor: install the same penstock[spark] on every node",
+        ),
+    ],
+    ids=["another Python", "no Penstock", "another Penstock"],
+)
+def test_executors_that_are_not_alike_are_told(
+    change: str, sentence: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", python_with(tmp_path / "other", change))
+    with pytest.raises(SessionFailed) as caught:
+        check_nodes(spark)
+    assert str(caught.value) == sentence.format(ours=f"{sys.version_info.major}.{sys.version_info.minor}")

@@ -36,6 +36,10 @@ UNSAFE_WARNING_FROM_JAVA = 23
 NODE_TASKS_MAX = 64
 """Tasks of the check: a few for each executor of a usual cluster."""
 
+_SECRETS = "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|key[.]pem"
+REDACTION = {"spark.redaction.regex": _SECRETS, "spark.sql.redaction.options.regex": f"{_SECRETS}|url"}
+"""Names whose values Spark shows nowhere: in plans, pages and logs of events."""
+
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _VERSIONS = "python string, penstock string"
 
@@ -66,7 +70,7 @@ def start_session(
     use_a_java()
     master = master or MASTER_DEFAULT
     is_local = master.startswith("local")
-    settings = {**embedded_settings(), **(config or {})} if is_local else dict(config or {})
+    settings = {**REDACTION, **(embedded_settings() if is_local else {}), **(config or {})}
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", HOST)
     session = _opened(builder.master(master), settings, f"a Spark session on {master}")
@@ -108,8 +112,6 @@ def embedded_settings() -> dict[str, str]:
 
 def check_nodes(session: SparkSession) -> None:
     """``SessionFailed``, in one sentence, where an executor has another Python or another Penstock."""
-    from pyspark.errors import PySparkException
-
     try:
         seen = (
             session.range(0, NODE_TASKS_MAX, 1, NODE_TASKS_MAX)
@@ -117,7 +119,7 @@ def check_nodes(session: SparkSession) -> None:
             .distinct()
             .collect()
         )
-    except PySparkException as error:
+    except Exception as error:  # pyspark's own, or py4j's where no Python could be started
         raise SessionFailed(_reason(str(error))) from error
     ours = f"{sys.version_info.major}.{sys.version_info.minor}"
     for python, version in sorted((row["python"], row["penstock"]) for row in seen):
@@ -148,6 +150,8 @@ def _reason(text: str) -> str:
         return _python_differs(ours, next((one for one in found if one != ours), "another version"))
     if missing := re.search(r"No module named '([\w.]+)'", text):
         return f"an executor has no {missing[1]}: install penstock[spark] {__version__} on every node"
+    if missing := re.search(r'Cannot run program "([^"]+)"', text):
+        return f"an executor has no {missing[1]}: PYSPARK_PYTHON names the Python that every node has"
     first = text.strip().splitlines()[0] if text.strip() else "no reason given"
     return f"the check of the executors failed: {first}"
 

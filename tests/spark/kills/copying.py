@@ -12,6 +12,7 @@ from pathlib import Path
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from spark.clusters import home_in
 from spark.kills.orders import left
 
 LOCAL, CLUSTER = "local[2,4]", "local-cluster[2,1,1024]"
@@ -67,7 +68,7 @@ class Copy:
         environment = {
             **os.environ,
             "PYTHONPATH": path,
-            "SPARK_HOME": str(_home(self._folder)),
+            "SPARK_HOME": str(home_in(self._folder)),
             "TMPDIR": str(self._tmp()),
         }
         with self._log().open("ab") as log:
@@ -102,15 +103,3 @@ class Copy:
     def _said(self) -> str:
         text = self._log().read_text(errors="replace")
         return f"orders left: {left(self.orders)}\n{text[-8_000:]}"
-
-
-def _home(folder: Path) -> Path:
-    """Spark's home, in which a local cluster makes its working folder: not in the installation."""
-    import pyspark
-
-    home = folder / "spark-home"
-    if not home.exists():
-        home.mkdir()
-        for entry in Path(pyspark.__file__).parent.iterdir():
-            (home / entry.name).symlink_to(entry)
-    return home

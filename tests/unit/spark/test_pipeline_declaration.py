@@ -153,6 +153,21 @@ def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
             ["p.toml:18: sink out: topic clicks is what source clicks reads: it would never end"],
         ),
         (
+            'topic = "clicks"\n',
+            'pattern = "(clicks|sessions).*"\n',
+            ["p.toml:18: sink out: topic sessions is what source clicks reads: it would never end"],
+        ),
+        (
+            "[sink.out]",
+            "[sink.dead-letters]",
+            ["p.toml:18: sink dead-letters: the query of dead letters is called so: give it another name"],
+        ),
+        (
+            'name = "sessions"',
+            'name = "sessions"\nbad_records = { action = "dead-letter", topic = "clicks" }',
+            ["p.toml:1: bad_records: topic clicks is what source clicks reads: bad records would come again and again"],
+        ),
+        (
             'topic = "sessions"',
             'topic = "x"\nmode = "complete"',
             ["p.toml:18: sink out: a topic can't be written in mode complete: every batch would repeat all of it"],

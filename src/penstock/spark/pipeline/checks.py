@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from penstock.spark.pipeline.mistakes import Mistakes, Place, nearest
-from penstock.spark.pipeline.model import Pipeline, Sink, Source, Step
+from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink, Source, Step
 from penstock.spark.pipeline.sql_names import tables_of
 from penstock.spark.source.errors import WrongOption
 from penstock.spark.source.names import KAFKA
@@ -25,7 +25,12 @@ def check(pipeline: Pipeline, mistakes: Mistakes) -> None:
     for sink in pipeline.sinks:
         _sink(pipeline, sink, mistakes)
     if pipeline.bad_records.are_kept:
-        _topic(pipeline.bad_records.topic, pipeline.place, "bad_records: ", mistakes)
+        letters = pipeline.bad_records.topic
+        _topic(letters, pipeline.place, "bad_records: ", mistakes)
+        for source in pipeline.sources:
+            if _reads(source, letters):
+                told = f"topic {letters} is what source {source.name} reads: bad records would come again and again"
+                mistakes.add(pipeline.place, f"bad_records: {told}")
         if all(source.format.kind == "binary" for source in pipeline.sources):
             mistakes.add(pipeline.place, "bad_records: binary records are never bad, and there are no others")
 
@@ -113,6 +118,8 @@ def _tables(step: Step, known: Sequence[str], later: Sequence[str], mistakes: Mi
 
 def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
     what = f"sink {sink.name}: "
+    if sink.name == DEAD_LETTERS:
+        mistakes.add(sink.place, f"{what}the query of dead letters is called so: give it another name")
     known = [source.name for source in pipeline.sources] + [step.name for step in pipeline.steps]
     if sink.input and sink.input.lower() not in {name.lower() for name in known}:
         mistakes.add(
@@ -125,7 +132,7 @@ def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
                 sink.place, f"{what}a topic can't be written in mode complete: every batch would repeat all of it"
             )
         for source in pipeline.sources:
-            if sink.target in source.topics and source.is_stream:
+            if _reads(source, sink.target) and source.is_stream:
                 mistakes.add(
                     sink.place, f"{what}topic {sink.target} is what source {source.name} reads: it would never end"
                 )
@@ -137,6 +144,15 @@ def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
                 mistakes.add(sink.place, f"{what}{key} has no effect without upsert")
         if sink.upsert and sink.partition_by:
             mistakes.add(sink.place, f"{what}a table with upsert can't have partition_by")
+
+
+def _reads(source: Source, topic: str) -> bool:
+    if source.pattern is None:
+        return topic in source.topics
+    try:
+        return bool(topic) and re.fullmatch(source.pattern, topic) is not None
+    except re.error:
+        return False  # told as a mistake of the source's
 
 
 def _topic(name: str, place: Place, what: str, mistakes: Mistakes) -> None:

@@ -7,6 +7,7 @@ A null value is a tombstone: no record, and no reason either. Columns that the s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 RECORD, REASON = "_record", "_reason"
 _PARSED, _CORRUPT = "_parsed", "_corrupt_text"
+_NO_TEXT = "the value is no text in UTF-8"
 
 
 def decode(frame: DataFrame, format: Format, schema: StructType) -> DataFrame:
@@ -30,7 +32,7 @@ def decode(frame: DataFrame, format: Format, schema: StructType) -> DataFrame:
         text = F.col("value").cast("string")
         is_text = F.col("value").isNull() | F.is_valid_utf8(text)
         return frame.withColumn(RECORD, F.struct(text.alias("value"))).withColumn(
-            REASON, F.when(~is_text, F.lit("the value is no text in UTF-8"))
+            REASON, F.when(~is_text, F.lit(_NO_TEXT))
         )
     return frame.withColumn(RECORD, F.struct(F.col("value"))).withColumn(REASON, F.lit(None).cast("string"))
 
@@ -47,15 +49,23 @@ def _text(frame: DataFrame, format: Format, schema: StructType) -> DataFrame:
         parsed = F.from_csv(text, F.lit(f"{ddl}, {_CORRUPT} STRING"), options)
         reason = F.lit("the line does not fit the schema: another number of columns, or a value of another type")
     is_corrupt = F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull()
+    is_more = ~_is_one_json(text, format.options) if format.kind == "json" else F.lit(False)
     missing = [
         F.when(_field(name).isNull(), F.lit(name)) for name in (one.name for one in schema.fields if not one.nullable)
     ]
-    why = F.when(F.col("value").isNull(), F.lit(None)).when(is_corrupt, reason)
+    why = F.when(F.col("value").isNull(), F.lit(None)).when(~F.is_valid_utf8(text), F.lit(_NO_TEXT))
+    why = why.when(is_corrupt, reason).when(is_more, F.lit("the value is no JSON: something comes behind its end"))
     if missing:
         lacking = F.concat_ws(", ", *missing)
         why = why.when(lacking != "", F.concat(F.lit("there is no value for "), lacking))
     record = F.struct(*(_field(field.name).alias(field.name) for field in schema.fields))
     return frame.withColumn(_PARSED, parsed).withColumn(REASON, why).withColumn(RECORD, record).drop(_PARSED)
+
+
+def _is_one_json(text: Column, options: Mapping[str, str]) -> Column:
+    """Spark reads the first value and does not look behind it. In brackets, whatever is there must be JSON, too."""
+    listed = F.from_json(F.concat(F.lit("["), text, F.lit("\n]")), "array<struct<>>", dict(options))
+    return F.coalesce(F.size(listed) == 1, F.lit(False))
 
 
 def _why_no_json(text: Column, schema: StructType) -> Column:

@@ -72,16 +72,27 @@ class Folder:
             raise WrongFolder(f"pipeline {pipeline.name} has a checkpoint, and {told} since: {advice}")
         return bound
 
-    def bind(self, pipeline: Pipeline, bound: dict[str, Any], schemas: dict[str, str], columns: dict[str, Any]) -> str:
+    def bind(
+        self,
+        pipeline: Pipeline,
+        bound: dict[str, Any],
+        schemas: dict[str, str],
+        columns: dict[str, Any],
+        starts: dict[str, Any],
+    ) -> str:
         """Written before anything else is; returns the id of this binding, another one for every new folder."""
         identity = bound.get("id") or SystemRandom().random_bytes(6).hex()
+        shape = shape_of(pipeline)
         document = {
             "version": VERSION,
             "id": identity,
             "name": pipeline.name,
-            **shape_of(pipeline),
+            "sources": shape["sources"],
+            # A sink that went has left its checkpoint: one of its name that comes later must be the same.
+            "sinks": {**bound.get("sinks", {}), **shape["sinks"]},
             "schemas": schemas,
             "columns": {**bound.get("columns", {}), **columns},
+            "starts": starts,
         }
         self._write(BINDING, document)
         return str(identity)
@@ -136,7 +147,11 @@ def _source_shape(source: Source) -> str:
 
 
 def _sink_shape(sink: Sink) -> str:
-    return f"{sink.kind} {sink.target}" if sink.kind != "console" else "console"
+    """Mode and upsert, too: they decide who counts the batches, and what lies in a table's folder."""
+    target = "" if sink.kind == "console" else f" {sink.target}"
+    mode = "" if sink.mode == "append" else f" in mode {sink.mode}"
+    upsert = f" with upsert {', '.join(sink.upsert)}" if sink.upsert else ""
+    return f"{sink.kind}{target}{mode}{upsert}"
 
 
 def _difference(kind: str, before: dict[str, str], now: dict[str, str], *, may_come: bool) -> str | None:

@@ -13,6 +13,8 @@ Reading = Literal["stream", "latest", "table"]
 SinkKind = Literal["topic", "parquet", "console"]
 Mode = Literal["append", "update", "complete"]
 
+DEAD_LETTERS = "dead-letters"
+"""The name of the query that sends bad records."""
 INFERRED = "inferred"
 """In the place of a schema: looked up in the first records, and kept from then on."""
 SAMPLE_RECORDS = 1_000
@@ -42,7 +44,7 @@ class Format:
     """Avro: the schema that records with this id were written with, where it is not ``schema``."""
     schema_id: int = 0
     """Avro: the id that a sink writes."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class Source:
     start: str = "earliest"
     with_headers: bool = False
     watermark: Watermark | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def is_stream(self) -> bool:
@@ -106,7 +108,7 @@ class Sink:
     order_by: str | None = None
     delete_when: str | None = None
     rows_max: int = 20
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Pipeline:
     folder: str
     """Checkpoints, and what else is to be known the next time."""
     bootstrap: str | None
-    kafka: Mapping[str, str]
+    kafka: Mapping[str, str] = field(repr=False)
     """Settings of the client, with ``kafka.`` before them."""
     sources: tuple[Source, ...]
     steps: tuple[Step, ...]

@@ -8,14 +8,21 @@ from typing import NamedTuple
 from penstock.client import Client, ClientError
 from penstock.client.admin import Admin
 from penstock.client.groups import Groups
+from penstock.client.offsets import EARLIEST
 from penstock.model import ErrorCode, TopicPartition
 from penstock.spark.pipeline.checks import read_options
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.mistakes import Place, nearest
 from penstock.spark.pipeline.model import Pipeline, Source
-from penstock.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets
+from penstock.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets, resolve_start
+from penstock.spark.source.errors import DataLost, WrongOption
 from penstock.spark.source.link import Link
+from penstock.spark.source.offsets import Document, Offsets, read_document
 from penstock.spark.source.options import ClientSettings, SourceOptions, parse_options
+from penstock.spark.source.positions import Everywhere
+
+Starts = dict[str, Document]
+"""Source -> topic -> partition -> offset."""
 
 
 class NewTopic(NamedTuple):
@@ -28,16 +35,23 @@ class Survey(NamedTuple):
     waiting: int
     """Records that the first sink has not read yet, as far as the group knows."""
     new_topics: list[NewTopic]
+    starts: Starts
+    """Where sources that don't begin at the earliest offsets began, for the folder to keep."""
+    letters_from: Starts
+    """The same as it is now: partitions that came later are in, and offsets that are gone are not."""
 
 
-def survey(pipeline: Pipeline, bootstrap: str, timeout_s: float) -> Survey:
-    """Raises ``RunFailed`` where a topic is missing, ``ClientError`` where the broker is."""
+def survey(pipeline: Pipeline, bootstrap: str, timeout_s: float, known_starts: Starts | None) -> Survey:
+    """Raises ``RunFailed`` where a topic is missing, ``ClientError`` where the broker is. ``known_starts``: of runs
+    before; None if this is the first."""
     with Link(settings_for(pipeline, bootstrap, timeout_s)) as link:
         waiting = sum(
             link.once(lambda client, one=source: _waiting(client, pipeline, one, bootstrap))  # type: ignore[misc]
             for source in pipeline.sources
         )
-        return Survey(waiting, link.once(lambda client: _new_topics(client, pipeline)))
+        new_topics = link.once(lambda client: _new_topics(client, pipeline))
+        starts, letters_from = link.once(lambda client: _starts(client, pipeline, bootstrap, known_starts))
+        return Survey(waiting, new_topics, starts, letters_from)
 
 
 def create_topics(pipeline: Pipeline, bootstrap: str, timeout_s: float, topics: list[NewTopic]) -> None:
@@ -91,6 +105,37 @@ async def _waiting(client: Client, pipeline: Pipeline, source: Source, bootstrap
     if not source.is_stream:
         return 0
     return sum((await _behind(client, pipeline.name, options, ends)).values())
+
+
+async def _starts(client: Client, pipeline: Pipeline, bootstrap: str, known: Starts | None) -> tuple[Starts, Starts]:
+    """Asked before the queries start, so that dead letters begin where the first sink begins, or before; also when they
+    are asked for only later: what a sink passes over must not be passed over by both."""
+    starts: Starts = {}
+    letters_from: Starts = {}
+    for source in pipeline.sources:
+        if not source.is_stream or (known is not None and source.name not in known):
+            continue
+        options = parse_options(read_options(pipeline, source, bootstrap), is_stream=True)
+        if isinstance(options.start, Everywhere) and options.start.spec == EARLIEST:
+            continue
+        ends = await latest_offsets(client, options, is_complete=True)
+        try:
+            start = await resolve_start(client, options, ends) if known is None else read_document(known[source.name])
+        except (DataLost, WrongOption) as error:
+            raise RunFailed(f"{source.place}: source {source.name}: {error}") from None
+        assert start is not None
+        begins = await earliest_offsets(client, ends.by_partition, options.client)
+        starts[source.name] = start.document()
+        letters_from[source.name] = Offsets(_moved(start, begins, ends)).document()
+    return starts, letters_from
+
+
+def _moved(start: Offsets, begins: Mapping[TopicPartition, int], ends: Offsets) -> dict[TopicPartition, int]:
+    moved = {}
+    for tp, end in ends.by_partition.items():
+        known = start.get(tp) if start.is_same_topic(tp.topic, ends) else None
+        moved[tp] = begins[tp] if known is None else min(end, max(begins[tp], known))
+    return moved
 
 
 async def _behind(

@@ -22,9 +22,9 @@ from penstock.spark.pipeline import preflight
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.figures import Figures
 from penstock.spark.pipeline.folder import Folder
-from penstock.spark.pipeline.model import Pipeline, Sink
+from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
 from penstock.spark.pipeline.sinks import Output, Show, columns_of, prepare, start
-from penstock.spark.pipeline.sources import DEAD_LETTERS, Sources
+from penstock.spark.pipeline.sources import Sources
 from penstock.spark.pipeline.status import StatusFile
 from penstock.spark.pipeline.steps import apply_step
 from penstock.spark.pipeline.tables import check_columns, check_table, sweep
@@ -39,8 +39,6 @@ SPARK_SETTINGS = {
     # 200 shuffle partitions are for clusters: here each costs a task and a state store in every batch.
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
-    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|credential|keystore",
-    "spark.sql.redaction.options.regex": "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|url",
 }
 """Of a session that is made for a pipeline, unless its file says otherwise."""
 
@@ -66,7 +64,7 @@ class Runner:
         self.pipeline = pipeline
         self.bootstrap = bootstrap
         self.folder = Folder(pipeline.folder)
-        self.surveyed = preflight.Survey(0, [])
+        self.surveyed = preflight.Survey(0, [], {}, {})
         self._timeout_s = timeout_s
         self._is_remote = is_remote
         self._bound: dict[str, Any] = {}
@@ -89,8 +87,10 @@ class Runner:
         self._bound = self.folder.check(self.pipeline)
         for sink in self.pipeline.sinks:
             if sink.kind == "parquet" and not sink.upsert:
-                check_table(sink, has_checkpoint=self.folder.has_checkpoint(sink.name))
-        self.surveyed = preflight.survey(self.pipeline, self.bootstrap, self._timeout_s)
+                has_checkpoint = self.folder.has_checkpoint(sink.name)
+                check_table(sink, self.folder.checkpoint(sink.name) if has_checkpoint else None)
+        known_starts = self._bound.get("starts", {}) if self._bound else None
+        self.surveyed = preflight.survey(self.pipeline, self.bootstrap, self._timeout_s, known_starts)
         return self.surveyed
 
     # --- views --------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Runner:
         try:
             sources = Sources(spark, pipeline, self.bootstrap, self._bound.get("schemas", {}))
             outputs = [self._output(spark, sources, sink) for sink in pipeline.sinks]
-            letters = sources.dead_letters(f"{pipeline.name}.{DEAD_LETTERS}")
+            letters = sources.dead_letters(f"{pipeline.name}.{DEAD_LETTERS}", self.surveyed.letters_from)
         except RunFailed as error:
             raise RunFailed(hide(str(error), pipeline.secrets)) from error.__cause__
         for output in outputs:
@@ -135,9 +135,8 @@ class Runner:
     def run(self, spark: SparkSession, plan: Plan, *, show: Show, watch: Watcher) -> Summary:
         """To the end of what is there or, with a trigger, until it is interrupted. ``RunFailed`` when a query fails."""
         pipeline = self.pipeline
-        identity = self.folder.bind(
-            pipeline, self._bound, plan.schemas, {output.name: output.columns for output in plan.outputs}
-        )
+        columns = {output.name: output.columns for output in plan.outputs}
+        identity = self.folder.bind(pipeline, self._bound, plan.schemas, columns, self.surveyed.starts)
         self._bound = self.folder.check(pipeline)
         preflight.create_topics(pipeline, self.bootstrap, self._timeout_s, self.surveyed.new_topics)
         for sink in pipeline.sinks:

@@ -10,6 +10,8 @@ Bad ones    fail the run with topic, partition and offset; or are left out here,
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -25,8 +27,9 @@ from penstock.spark.pipeline.model import INFERRED, SAMPLE_RECORDS, Pipeline, So
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-DEAD_LETTERS = "dead-letters"
-"""The name of the query that sends them."""
+
+Starts = Mapping[str, Mapping[str, Mapping[str, int]]]
+"""Source -> topic -> partition -> offset, for sources whose bad records are sent from there on."""
 
 
 class Sources:
@@ -60,20 +63,25 @@ class Sources:
             view = with_watermark(view, source.watermark, f"{source.place}: source {source.name}: ")
         return view
 
-    def dead_letters(self, group: str) -> DataFrame | None:
+    def dead_letters(self, group: str, starts: Starts) -> DataFrame | None:
         """The bad records of all sources, as they go to the dead-letter topic."""
         if not self._pipeline.bad_records.are_kept:
             return None
-        kept = [self._letters(source, group) for source in self._pipeline.sources if source.format.kind != "binary"]
+        kept = [
+            self._letters(source, group, starts) for source in self._pipeline.sources if source.format.kind != "binary"
+        ]
         return reduce(lambda one, other: one.union(other), kept) if kept else None
 
-    def _letters(self, source: Source, group: str) -> DataFrame:
+    def _letters(self, source: Source, group: str, starts: Starts) -> DataFrame:
         given = read_options(self._pipeline, source, self._bootstrap)
+        start = json.dumps(starts[source.name]) if source.name in starts else None
         if not source.is_stream:  # a table is read again and again: its bad records are sent once
+            start = "earliest"
+        if start is not None:
             given = {
                 name: value for name, value in given.items() if not name.lower().startswith(("starting", "ending"))
             }
-            given["startingOffsets"] = "earliest"
+            given["startingOffsets"] = start
         given |= {"kafka.group.id": group, "includeHeaders": "true"}
         raw = self._spark.readStream.format("penstock").options(**given).load()
         bad = decode(raw, source.format, self._schemas[source.name]).filter(F.col(REASON).isNotNull())
@@ -150,9 +158,11 @@ def with_watermark(frame: DataFrame, watermark: model.Watermark, what: str) -> D
 
 
 def _latest(decoded: DataFrame) -> DataFrame:
-    """The last record of each key; a key is always in one partition, and one whose last is a tombstone is gone."""
+    """The last record of each key; a key is always in one partition, and one whose last is a tombstone is gone. Records
+    without a key are nobody's last."""
     last = F.max_by(F.struct(*decoded.columns), F.col("offset")).alias("_last")
-    return decoded.groupBy("topic", "key").agg(last).select("_last.*").filter(F.col("value").isNotNull())
+    keyed = decoded.filter(F.col("key").isNotNull())
+    return keyed.groupBy("topic", "key").agg(last).select("_last.*").filter(F.col("value").isNotNull())
 
 
 def _metadata(source: Source) -> list[Column]:
@@ -173,6 +183,4 @@ def _header(name: str, value: Column) -> Column:
 
 
 def _from_json(text: str) -> StructType:
-    import json
-
     return StructType.fromJson(json.loads(text))

@@ -19,15 +19,27 @@ from penstock.spark.pipeline.model import Sink
 METADATA = "_spark_metadata"
 
 
-def check_table(sink: Sink, *, has_checkpoint: bool) -> None:
-    """A new query would silently leave out as many batches as the list has: Spark takes them for its own."""
-    if is_url(sink.target) or has_checkpoint:
+def check_table(sink: Sink, checkpoint: str | None) -> None:
+    """A query that does not know all the batches of the list would silently leave out as many: Spark takes those with
+    numbers of the list for written. ``checkpoint``: the query's folder; None for one that has none yet."""
+    fs = DiskFileSystem()
+    if is_url(sink.target) or not fs.exists(f"{sink.target}/{METADATA}"):
         return
-    if DiskFileSystem().exists(f"{sink.target}/{METADATA}"):
+    what = f"{sink.place}: sink {sink.name}: {sink.target}"
+    if checkpoint is None:
+        raise WrongFolder(f"{what} was written by another query: give the sink another folder, or remove that one")
+    written, planned = _last_batch(fs, f"{sink.target}/{METADATA}"), _last_batch(fs, f"{checkpoint}/offsets")
+    if written > planned:
         raise WrongFolder(
-            f"{sink.place}: sink {sink.name}: {sink.target} was written by another query: "
-            "give the sink another folder, or remove that one"
+            f"{what} holds batch {written}, and the checkpoint knows none after {planned}: it was set back; "
+            "use the newest checkpoint, or give the sink another name and folder"
         )
+
+
+def _last_batch(fs: DiskFileSystem, folder: str) -> int:
+    """Of a log of Spark's; -1: none."""
+    names = [name.removesuffix(".compact") for name in fs.list_dir(folder)] if fs.exists(folder) else []
+    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def check_columns(sink: Sink, before: dict[str, str] | None, now: dict[str, str]) -> None:
