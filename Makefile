@@ -37,7 +37,7 @@ demo: $(SPARK_VENV)/.ready
 
 $(SPARK_VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(SPARK_VENV)
-	$(SPARK_VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,spark]'
+	$(SPARK_VENV)/bin/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev,spark]' duckdb
 	touch $@
 
 # Groups and transactions under kills, for CHAOS_SECONDS each; the ordinary run does the same for a few seconds. What fails
