@@ -14,6 +14,7 @@ from . import (
     requests,
     spark_archive,
     spark_codec,
+    spark_read,
     spark_sink,
     startup,
     throughput,
@@ -31,6 +32,7 @@ ALL: tuple[Scenario, ...] = (
     *compaction.SCENARIOS,
     *startup.SCENARIOS,
     *spark_codec.SCENARIOS,
+    *spark_read.SCENARIOS,
     *spark_archive.SCENARIOS,
     *spark_sink.SCENARIOS,
 )
