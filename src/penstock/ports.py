@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -199,8 +198,7 @@ class Listener(Protocol):
     async def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Tls:
+class Tls(NamedTuple):
     """How the peer of a connection proves who it is, and how we do. Files are read anew for each connection, so that
     certificates can be replaced; PEM stands for the text itself."""
 
@@ -211,13 +209,17 @@ class Tls:
     certificate_path: str | None = None
     """Ours, with its chain; and its key, unless ``key_path`` says where that is."""
     key_path: str | None = None
-    certificate_pem: str | None = field(default=None, repr=False)
+    certificate_pem: str | None = None
     """The same as text, the key included."""
-    key_password: str | None = field(default=None, repr=False)
+    key_password: str | None = None
     is_host_checked: bool = True
     """The certificate must be for the host that was asked for."""
     versions: tuple[str, ...] = ()
     """Of the protocol, as TLSv1.3; none: what the machine thinks right."""
+
+    def __repr__(self) -> str:
+        """Without the key and what opens it."""
+        return f"Tls(trusted_path={self.trusted_path!r}, certificate_path={self.certificate_path!r})"
 
 
 class TlsMisconfigured(OSError):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol
 
-from penstock.client.errors import ClientError, SecurityFailed
+from penstock.client.errors import ClientError, SecurityFailed, error_code
 from penstock.client.sasl import Distrusted, begin
 from penstock.client.security import Sasl
 from penstock.model import ErrorCode
@@ -96,7 +96,7 @@ class Login:
         if code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
             offered = ", ".join(sorted(response.mechanisms)) or "none"
             raise SecurityFailed(
-                f"{connection.address} does not take the SASL mechanism {mechanism}, only {offered}: see sasl.mechanism",
+                f"{connection.address} does not take the SASL mechanism {mechanism}, only {offered}",
                 ErrorCode.UNSUPPORTED_SASL_MECHANISM,
             )
         if code == ErrorCode.ILLEGAL_SASL_STATE:
@@ -127,8 +127,7 @@ class Login:
 
     def _refused(self, code: int, words: str | None) -> SecurityFailed:
         who = f"user {self._sasl.username}" if self._sasl.username else "our token"
-        known = ErrorCode(code) if code in ErrorCode._value2member_map_ else ErrorCode.SASL_AUTHENTICATION_FAILED
-        why = (words or known.name).strip().rstrip(".")
+        why = (words or error_code(code).name).strip().rstrip(".")
         return SecurityFailed(
             f"{self._connection.address} does not let {who} in by {self._sasl.mechanism}: {why}",
             ErrorCode.SASL_AUTHENTICATION_FAILED,

@@ -76,7 +76,7 @@ class Scram:
             raise Distrusted(f"it says {fields['e']}")
         assert self._server_signature is not None
         if not hmac.compare_digest(_base64(fields.get("v", "")), self._server_signature):
-            raise Distrusted("it does not prove that it knows the password: it may not be the broker that it says it is")
+            raise Distrusted("it does not prove that it knows the password, and may not be who it says it is")
 
     def _hmac(self, key: bytes, data: bytes) -> bytes:
         return hmac.digest(key, data, self._hash)

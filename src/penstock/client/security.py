@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from penstock.ports import Tls
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
 
-@dataclass(frozen=True, slots=True)
-class Sasl:
+class Sasl(NamedTuple):
     mechanism: Mechanism
     username: str = ""
-    password: str = field(default="", repr=False)
-    token: str = field(default="", repr=False)
+    password: str = ""
+    token: str = ""
     """Of OAUTHBEARER, which has no name and no password."""
     extensions: tuple[tuple[str, str], ...] = ()
     """Of OAUTHBEARER, too (KIP-342)."""
 
+    def __repr__(self) -> str:
+        return f"Sasl({self.mechanism}, {self.username!r})"
 
-@dataclass(frozen=True, slots=True)
-class Security:
+
+class Security(NamedTuple):
     tls: Tls | None = None
     sasl: Sasl | None = None
 

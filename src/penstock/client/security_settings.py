@@ -27,8 +27,8 @@ MECHANISMS: tuple[Mechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", 
 TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 PROTOCOL = "security.protocol"
-TRUSTED_TYPE, TRUSTED_PATH, TRUSTED_PEM = "ssl.truststore.type", "ssl.truststore.location", "ssl.truststore.certificates"
-TRUSTED_PASSWORD = "ssl.truststore.password"
+TRUSTED_TYPE, TRUSTED_PASSWORD = "ssl.truststore.type", "ssl.truststore.password"
+TRUSTED_PATH, TRUSTED_PEM = "ssl.truststore.location", "ssl.truststore.certificates"
 OWN_TYPE, OWN_PATH, OWN_PASSWORD = "ssl.keystore.type", "ssl.keystore.location", "ssl.keystore.password"
 OWN_CHAIN, OWN_KEY = "ssl.keystore.certificate.chain", "ssl.keystore.key"
 KEY_PASSWORD = "ssl.key.password"

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from penstock.client import Client
+from penstock.ports import Tls
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
 from penstock.protocol.header import RequestHeader, decode_request_header, encode_response_header
@@ -162,7 +163,10 @@ class MemoryCluster:
 
     # ---- ports.Network
 
-    async def connect(self, host: str, port: int, factory: Callable[[], Any]) -> tuple[Any, Any]:
+    async def connect(
+        self, host: str, port: int, factory: Callable[[], Any], *, tls: Tls | None = None
+    ) -> tuple[Any, Any]:
+        assert tls is None, "nobody listens to what is said in here"
         await asyncio.sleep(0)
         if port in self.down or port not in self.nodes:
             raise ConnectionRefusedError(111, "refused")
