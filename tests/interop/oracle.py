@@ -49,6 +49,8 @@ class Oracle:
     def __init__(self, data_dir: Path, settings: Mapping[str, object] | None = None) -> None:
         self.data_dir = data_dir
         self.settings = dict(settings or {})
+        self.listeners: Mapping[str, int] = {}
+        """More of them, by name, beside the one without security."""
         self.port = 0  # another one for each start
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
@@ -61,7 +63,7 @@ class Oracle:
         self._starts += 1
         self.port = two_free_ports()
         command = [str(ROOT / "tools" / "kafka_oracle"), "serve", str(self.port), str(self.data_dir)]
-        command += [f"{name}={value}" for name, value in self.settings.items()]
+        command += [f"{name}={value}" for name, value in {**self._listening(), **self.settings}.items()]
         environment = {**os.environ, "PENSTOCK_ORACLE_HEAP": "-Xms128m -Xmx512m", "PENSTOCK_ORACLE_LOG": "warn"}
         with self._log_path().open("wb") as log:
             self._process = subprocess.Popen(
@@ -70,6 +72,15 @@ class Oracle:
         _alive.append(self._process)
         eventually(self._answers, what=lambda: f"Kafka to serve\n{self.log()}", deadline_s=START_S, retry_on=(OSError,))
         return self
+
+    def _listening(self) -> dict[str, str]:
+        if not self.listeners:
+            return {}
+        own, controller = f"PLAINTEXT://127.0.0.1:{self.port}", f"CONTROLLER://127.0.0.1:{self.port + 1}"
+        more = [f"{name}://127.0.0.1:{port}" for name, port in self.listeners.items()]
+        # Told as localhost: a name that is in the certificates.
+        told = [one.replace("127.0.0.1", "localhost") for one in more]
+        return {"listeners": ",".join([own, controller, *more]), "advertised.listeners": ",".join([own, *told])}
 
     def _answers(self) -> bool:
         assert self._process is not None

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from penstock.client.errors import BrokerUnreachable, ClientError, ConnectionLost, RequestTimedOut, SecurityFailed
-from penstock.client.handshake import security_failure
+from penstock.client.handshake import security_failure, silent_end
 from penstock.client.security import PLAINTEXT, Security
 from penstock.client.versions import Versions, ask_versions
 from penstock.client.waiting import within
@@ -126,8 +126,12 @@ async def _open(address: Address, world: World, timeout_s: float, opened: asynci
 
 def _judged(error: OSError | ClientError, connection: Connection, security: Security) -> OSError | ClientError:
     """What a failure to open means: the connection may know more than who waited for an answer on it."""
-    cause = connection.lost_by if isinstance(error, ConnectionLost) else error
-    return security_failure(cause, str(connection.address), security) or error
+    address = str(connection.address)
+    if not isinstance(error, ConnectionLost):
+        return security_failure(error, address, security) or error
+    if found := security_failure(connection.lost_by, address, security):
+        return found
+    return silent_end(address) if security.tls is not None and connection.ended_in_silence else error
 
 
 def reason_of(error: OSError) -> str:
@@ -157,6 +161,8 @@ class Connection(asyncio.BufferedProtocol):
         self._lost: ConnectionLost | None = None
         self.lost_by: Exception | None = None
         """What ended it, if it was not us."""
+        self.ended_in_silence = False
+        """By the other side, which had not said a word."""
         self.when_ended: Callable[[], None] | None = None
 
     @property
@@ -205,6 +211,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._lost is None:
             self.lost_by = exc
+            self.ended_in_silence = self._reads == 0
             why = f": {reason_of(exc)}" if isinstance(exc, OSError) else self._suspicion()
             self._end(ConnectionLost(f"{self.address} closed the connection{why}"))
         self._frames.release()

@@ -45,6 +45,15 @@ def security_failure(error: Exception | None, address: str, security: Security) 
     return None
 
 
+def silent_end(address: str) -> ClientError:
+    """TLS came about, and then the peer closed. Some who miss our certificate do that without a reason, or it is lost
+    on the way; so does one that is being stopped, for which it is worth another try."""
+    return BrokerUnreachable(
+        f"{address} closed the connection behind the TLS handshake: perhaps it wants a certificate of ours that it "
+        f"trusts ({_OURS}); {_RIGHT}"
+    )
+
+
 def _about_certificate(code: int, message: str, address: str) -> str:
     if code in OTHER_HOST:
         return f"{address} has a certificate for another host: ask for it by a name that is in there"
