@@ -4,8 +4,8 @@ Needs the extra `spark`, and for the connector java, mvn, Maven Central and PyPI
 environment of its own); what is missing is left out. Each side has one session (`local[2]`) for all its runs: the
 seconds that a session takes to start are not measured, the planning of each query is.
 
-The size of batches matters to the connector, which is slower with large ones, from a real Kafka too. The bars are for
-batches as Kafka's own producer makes them (16 KB); those of 1 MB, which librdkafka makes under load, are shown beside.
+The bars are for batches of 16 KB, as Kafka's own producer makes them; those of 1 MB, which librdkafka makes under load,
+are shown beside them.
 """
 
 from __future__ import annotations
