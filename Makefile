@@ -46,8 +46,9 @@ CHAOS_SECONDS ?= 120
 chaos: $(VENV)/.ready
 	PENSTOCK_CHAOS_SECONDS=$(CHAOS_SECONDS) $(BIN)/pytest tests/chaos -v
 
-# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), and with Go and JavaScript clients where
-# go and node are installed; what was left out is listed. The ordinary run skips these tests.
+# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), with Spark's own Kafka connector (PySpark
+# 4.0.0 in an environment of its own), and with Go and JavaScript clients where go and node are installed; what was left
+# out is listed. The ordinary run skips these tests.
 interop: $(VENV)/.ready
 	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
 	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1 $(BIN)/pytest -m interop -rs
