@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import pickle
 
 import pytest
 
 from penstock.client.offsets import EARLIEST, LATEST
+from penstock.client.security import Sasl, Security
 from penstock.model import TopicPartition
+from penstock.ports import Tls
 from penstock.spark.source import names
 from penstock.spark.source.errors import WrongOption
 from penstock.spark.source.options import SourceOptions, parse_include_headers, parse_options
@@ -345,6 +348,19 @@ def test_no_secret_is_in_a_message_or_in_what_is_printed(more: dict[str, str]) -
     assert SECRET not in said
 
 
-def test_only_plain_text_is_spoken_and_anything_else_is_said_to_be_impossible() -> None:
-    assert "can't be had yet" in wrong("kafka.security.protocol", "SASL_SSL")
+def test_tls_and_sasl_reach_the_client_of_the_driver_and_of_each_task() -> None:
+    given = {
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.ca.location": "/ca.pem",
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.jaas.config": SECRETS["kafka.sasl.jaas.config"],
+    }
+    expected = Security(Tls(trusted_path="/ca.pem"), Sasl("PLAIN", "u", SECRET))
+    assert stream(**given).client.security == expected
+    assert pickle.loads(pickle.dumps(stream(**given))).client.security == expected
     assert stream(**{"kafka.security.protocol": "plaintext"}) == stream()
+
+
+def test_mistakes_of_security_are_told_with_the_name_of_the_option() -> None:
+    assert wrong("kafka.security.protocol", "SASL_SSL").startswith("kafka.sasl.mechanism is missing")
+    assert wrong("kafka.ssl.trustore.location", "x").endswith("did you mean ssl.truststore.location?")

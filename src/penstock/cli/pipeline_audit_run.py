@@ -64,9 +64,7 @@ def _settings(options: argparse.Namespace) -> AuditSettings:
     )
 
 
-def _source(
-    options: argparse.Namespace, address: str, security: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def _source(options: argparse.Namespace, address: str, security: Mapping[str, str] | None = None) -> dict[str, str]:
     given = source_options(options, address, security=security)
     del given["subscribe"]
     return given

@@ -59,8 +59,11 @@ class OAuthBearer:
 
     def first(self) -> bytes:
         pairs = [("auth", f"Bearer {self._sasl.token}"), *self._sasl.extensions]
-        return b"n,," + _SEPARATOR + b"".join(f"{name}={value}".encode() + _SEPARATOR for name, value in pairs) + (
-            _SEPARATOR
+        return (
+            b"n,,"
+            + _SEPARATOR
+            + b"".join(f"{name}={value}".encode() + _SEPARATOR for name, value in pairs)
+            + (_SEPARATOR)
         )
 
     def answer(self, challenge: bytes) -> bytes | None:

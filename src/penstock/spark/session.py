@@ -14,6 +14,7 @@ A cluster   must have the same Python (its minor version) and the same ``penstoc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
@@ -65,7 +66,7 @@ def start_session(
     builder: Any = SparkSession.builder.appName(name)
     if remote is not None:
         session = _opened(builder.remote(remote), config or {}, f"the Spark Connect server {remote}")
-        check_nodes(session)
+        _check_or_end(session)
         return session
     use_a_java()
     master = master or MASTER_DEFAULT
@@ -75,8 +76,18 @@ def start_session(
         os.environ.setdefault("SPARK_LOCAL_IP", HOST)
     session = _opened(builder.master(master), settings, f"a Spark session on {master}")
     if not re.fullmatch(r"local(\[.*\])?", master):  # in one process there is one Python
-        check_nodes(session)
+        _check_or_end(session)
     return session
+
+
+def _check_or_end(session: SparkSession) -> None:
+    """A session that is of no use ends here: one that ends with its process tells pages about its executors."""
+    try:
+        check_nodes(session)
+    except SessionFailed:
+        with contextlib.suppress(Exception):
+            session.stop()
+        raise
 
 
 def use_this_python() -> None:
