@@ -79,7 +79,7 @@ def test_another_penstock_on_a_node_is_told(spark: SparkSession, monkeypatch: py
             f"an executor has no penstock: install penstock[spark] {__version__} on every node",
         ),
         (
-            'An error occurred\nCaused by: java.io.IOException: Cannot run program "/opt/python": error=2, No such file',
+            'An error occurred\nCaused by: java.io.IOException: Cannot run program "/opt/python": error=2, No file',
             "an executor has no /opt/python: PYSPARK_PYTHON names the Python that every node has",
         ),
         ("out of memory\nat java...", "the check of the executors failed: out of memory"),
