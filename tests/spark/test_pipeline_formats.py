@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.client import Client
+from penstock.client.admin import Admin, ConfigResource
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.testing import Broker, Record
 from spark.pipelines import Declared, counts, headers_of
+from support.internal_client import run_with_client
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -140,6 +143,14 @@ def test_bad_records_are_sent_from_where_the_pipeline_began_also_when_that_is_as
     spark_broker.produce(topic, ["bad again"])
     declared.run()
     assert [one.value for one in spark_broker.consume(f"{topic}-dead-letters")] == [b"new and bad", b"bad again"]
+
+    async def letter_bytes_max(client: Client) -> int:
+        place = ConfigResource("topic", f"{topic}-dead-letters")
+        (entry,) = await Admin(client).describe_configs(place, ["max.message.bytes"])
+        return int(entry.value or 0)
+
+    # The largest record that the topic takes fits, together with what is told of it.
+    assert run_with_client(spark_broker.bootstrap_servers, letter_bytes_max) == 1_048_588 + 65_536
 
 
 def test_csv_strings_and_binary_side_by_side(

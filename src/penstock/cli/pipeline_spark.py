@@ -42,12 +42,24 @@ def session_of(options: argparse.Namespace, name: str) -> Iterator[SparkSession]
     """The session that the options ask for; it ends with the block."""
     from penstock.spark.session import start_session
 
+    if not options.trace:
+        _silence_connect()
     session = start_session(name, master=options.master, remote=options.remote, config=dict(options.spark_config))
     try:
         yield session
     finally:
         with contextlib.suppress(Exception):  # what it would say is no news after what ended the block
             session.stop()
+
+
+def _silence_connect() -> None:
+    """The client of Spark Connect writes every failure to stderr, with its page of Java, before it raises it."""
+    import logging
+
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ def check(pipeline: Pipeline, mistakes: Mistakes) -> None:
         letters = pipeline.bad_records.topic
         _topic(letters, pipeline.place, "bad_records: ", mistakes)
         for source in pipeline.sources:
-            if _reads(source, letters):
+            if reads(source, letters):
                 told = f"topic {letters} is what source {source.name} reads: bad records would come again and again"
                 mistakes.add(pipeline.place, f"bad_records: {told}")
         if all(source.format.kind == "binary" for source in pipeline.sources):
@@ -132,7 +132,7 @@ def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
                 sink.place, f"{what}a topic can't be written in mode complete: every batch would repeat all of it"
             )
         for source in pipeline.sources:
-            if _reads(source, sink.target) and source.is_stream:
+            if reads(source, sink.target) and source.is_stream:
                 mistakes.add(
                     sink.place, f"{what}topic {sink.target} is what source {source.name} reads: it would never end"
                 )
@@ -146,7 +146,8 @@ def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
             mistakes.add(sink.place, f"{what}a table with upsert can't have partition_by")
 
 
-def _reads(source: Source, topic: str) -> bool:
+def reads(source: Source, topic: str) -> bool:
+    """Whether it is one of the topics of a source."""
     if source.pattern is None:
         return topic in source.topics
     try:

@@ -64,7 +64,7 @@ def _text(frame: DataFrame, format: Format, schema: StructType) -> DataFrame:
 
 def _is_one_json(text: Column, options: Mapping[str, str]) -> Column:
     """Spark reads the first value and does not look behind it. In brackets, whatever is there must be JSON, too."""
-    listed = F.from_json(F.concat(F.lit("["), text, F.lit("\n]")), "array<struct<>>", dict(options))
+    listed = F.from_json(F.concat(F.lit("["), text, F.lit("\n]")), "array<struct<>>", {**options, "mode": "PERMISSIVE"})
     return F.coalesce(F.size(listed) == 1, F.lit(False))
 
 

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 OBSERVED, ROWS = "penstock", "rows"
-"""Where a progress has the number of rows that went to the sink: an observed metric of ours."""
+"""Where a progress has the number of rows that went to the sink: an observed metric whose name begins so. Each query
+has a name of its own for it: a Spark Connect server mixes up those of one session."""
 
 
 @dataclass(slots=True)
@@ -51,7 +52,8 @@ class Figures:
             self.batches += 1
         self._last = _mark(progress)
         self.rows_read += _total(progress, "numInputRows")
-        self.rows_written += _observed((progress.get("observedMetrics") or {}).get(OBSERVED))
+        metrics: dict[str, Any] = progress.get("observedMetrics") or {}
+        self.rows_written += sum(_observed(row) for name, row in metrics.items() if name.startswith(OBSERVED))
         self.input_rows_per_s = _number(_total(progress, "inputRowsPerSecond"))
         self.processed_rows_per_s = _number(_total(progress, "processedRowsPerSecond"))
         self.batch_ms = int(

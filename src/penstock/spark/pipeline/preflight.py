@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from penstock.client import Client, ClientError
-from penstock.client.admin import Admin
+from penstock.client.admin import Admin, ConfigResource
 from penstock.client.groups import Groups
 from penstock.client.offsets import EARLIEST
 from penstock.model import ErrorCode, TopicPartition
-from penstock.spark.pipeline.checks import read_options
+from penstock.spark.pipeline.checks import read_options, reads
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.mistakes import Place, nearest
 from penstock.spark.pipeline.model import Pipeline, Source
@@ -20,6 +20,13 @@ from penstock.spark.source.link import Link
 from penstock.spark.source.offsets import Document, Offsets, read_document
 from penstock.spark.source.options import ClientSettings, SourceOptions, parse_options
 from penstock.spark.source.positions import Everywhere
+from penstock.spark.source.values import INT_MAX
+
+MAX_MESSAGE_BYTES = "max.message.bytes"
+MAX_MESSAGE_BYTES_DEFAULT = 1_048_588
+"""Kafka's."""
+LETTER_HEADERS_BYTES = 64 * 1024
+"""What a dead letter has beside the record: its reason, and where it was."""
 
 Starts = dict[str, Document]
 """Source -> topic -> partition -> offset."""
@@ -29,6 +36,7 @@ class NewTopic(NamedTuple):
     name: str
     partitions: int | None
     """None: as the broker thinks."""
+    configs: dict[str, str]
 
 
 class Survey(NamedTuple):
@@ -61,7 +69,7 @@ def create_topics(pipeline: Pipeline, bootstrap: str, timeout_s: float, topics: 
     async def create(client: Client) -> None:
         for topic in topics:
             try:
-                await Admin(client).create_topic(topic.name, topic.partitions or -1)
+                await Admin(client).create_topic(topic.name, topic.partitions or -1, configs=topic.configs)
             except ClientError as error:
                 if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise
@@ -168,8 +176,26 @@ async def _new_topics(client: Client, pipeline: Pipeline) -> list[NewTopic]:
                 "create it, or say how many partitions it is to get"
             )
         if name not in [one.name for one in new]:
-            new.append(NewTopic(name, partitions))
+            configs = {} if place is not None else {MAX_MESSAGE_BYTES: str(await _letter_bytes_max(client, pipeline))}
+            new.append(NewTopic(name, partitions, configs))
     return new
+
+
+async def _letter_bytes_max(client: Client, pipeline: Pipeline) -> int:
+    """Room for the largest record that a source can have, with what is told of it: one that did not fit would stop the
+    pipeline for good."""
+    known = (await client.metadata(None)).topics
+    largest = MAX_MESSAGE_BYTES_DEFAULT
+    for name in sorted(known):
+        if any(reads(source, name) for source in pipeline.sources):
+            try:
+                entries = await Admin(client).describe_configs(ConfigResource("topic", name), [MAX_MESSAGE_BYTES])
+            except ClientError as error:
+                if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+                    raise
+                continue  # the usual size is what we may assume
+            largest = max([largest, *(int(one.value) for one in entries if one.value)])
+    return min(largest + LETTER_HEADERS_BYTES, INT_MAX)
 
 
 def _in_our_words(sentence: str) -> str:
