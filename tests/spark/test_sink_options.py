@@ -78,7 +78,7 @@ def test_settings_that_would_be_a_lie_are_refused(setting: str) -> None:
         ("txnVersion", "1", "txnVersion is given without txnAppId: the two go together"),
         ("txnAppId", "a", "txnAppId is given without txnVersion: the two go together"),
         ("kafka.transaction.timeout.ms", "0", "is no whole number from 1"),
-        ("kafka.security.protocol", "SASL_SSL", "kafka.security.protocol SASL_SSL can't be had yet"),
+        ("kafka.security.protocol", "SASL_SSL", "kafka.sasl.mechanism is missing, which in Kafka means GSSAPI"),
         ("acks", "all", "there is no option acks; did you mean kafka.acks?"),
     ],
 )
