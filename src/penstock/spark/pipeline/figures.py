@@ -10,8 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
 
 OBSERVED, ROWS = "penstock", "rows"
-"""Where a progress has the number of rows that went to the sink: an observed metric whose name begins so. Each query
-has a name of its own for it: a Spark Connect server mixes up those of one session."""
+"""Where a progress has the number of rows that went to the sink: an observed metric of ours."""
 
 
 @dataclass(slots=True)
@@ -52,8 +51,7 @@ class Figures:
             self.batches += 1
         self._last = _mark(progress)
         self.rows_read += _total(progress, "numInputRows")
-        metrics: dict[str, Any] = progress.get("observedMetrics") or {}
-        self.rows_written += sum(_observed(row) for name, row in metrics.items() if name.startswith(OBSERVED))
+        self.rows_written += _observed((progress.get("observedMetrics") or {}).get(OBSERVED))
         self.input_rows_per_s = _number(_total(progress, "inputRowsPerSecond"))
         self.processed_rows_per_s = _number(_total(progress, "processedRowsPerSecond"))
         self.batch_ms = int(
@@ -110,9 +108,12 @@ def _mark(progress: dict[str, Any]) -> tuple[int, str]:
 
 
 def _observed(row: Any) -> int:
-    """A Spark Connect server sends the values of a row without their names."""
-    found = row.get(ROWS) if isinstance(row, dict) else row[0] if row else 0
-    return found or 0
+    """A row as {name: value}; from a Spark Connect server as {"values": [value], "schema": ...}, or without names."""
+    if isinstance(row, dict):
+        row = row[ROWS] if ROWS in row else row.get("values")
+    while isinstance(row, list | tuple):
+        row = row[0] if row else None
+    return row or 0
 
 
 def _total(progress: dict[str, Any], name: str) -> Any:

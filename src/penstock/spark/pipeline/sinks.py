@@ -57,7 +57,7 @@ def prepare(frame: DataFrame, sink: Sink, *, is_remote: bool) -> DataFrame:
 def start(
     output: Output, pipeline: Pipeline, bootstrap: str, folder: Folder, identity: str, *, is_remote: bool, show: Show
 ) -> StreamingQuery:
-    counted = output.frame.observe(f"{OBSERVED}-{output.name}", F.count(F.lit(1)).alias(ROWS))
+    counted = output.frame.observe(OBSERVED, F.count(F.lit(1)).alias(ROWS))
     writer = (
         counted.writeStream.queryName(f"{pipeline.name}.{output.name}")
         .option("checkpointLocation", folder.checkpoint(output.name))
