@@ -12,7 +12,7 @@ pytest.importorskip("numba")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.runtime.files import DiskFileSystem
+from penstock.runtime.files import DiskFile, DiskFileSystem
 from penstock.spark.lake import files
 from penstock.spark.lake.errors import LakeError
 from penstock.spark.lake.files import SCHEMA, DateFiles, FileTarget, Growing, Written
@@ -91,3 +91,14 @@ def test_a_file_grows_with_what_it_had_and_one_that_was_changed_is_not_replaced(
     pq.write_table(pa.Table.from_batches([rows(0, [0, 1])]), lake / first.move.final)
     with pytest.raises(LakeError, match="has 2 records, and the lake says 3: was it changed"):
         written(lake, rows(3, [3]), growing=growing)
+
+
+def test_a_file_is_synced_before_anybody_hears_of_it(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+
+    def sync(file: DiskFile) -> None:
+        synced.append(file.size())
+
+    monkeypatch.setattr(DiskFile, "sync", sync)
+    done = written(lake, rows(0, [0, DAY_US]))
+    assert sorted(synced) == sorted(one.file.size_bytes for one in done) and len(done) == 2

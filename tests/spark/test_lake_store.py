@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from penstock.model import InvariantBroken
 from penstock.runtime.files import DiskFileSystem
 from penstock.spark.lake import layout
 from penstock.spark.lake.errors import LakeError
@@ -193,3 +194,22 @@ def test_the_names_of_staged_files_are_safe_before_the_state_names_them(tmp_path
     assert {("sync_dir", "_penstock/staging"), ("sync_dir", "_penstock")} <= set(said[:replaced])
     renamed = next(number for number, (name, _) in enumerate(said) if name == "rename")
     assert replaced < renamed < said.index(("sync_dir", "topic=orders/date=1"))
+
+
+def test_what_a_killed_run_has_staged_is_gone_when_the_next_one_begins(tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    lake.create()
+    left = tmp_path / "lake" / layout.STAGING / "killed" / f"a{layout.STAGED}"
+    left.parent.mkdir(parents=True)
+    left.write_text("half of it")
+    with lake.writing():
+        assert not left.exists()
+
+
+def test_a_commit_that_does_not_follow_the_last_one_is_refused(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "lake")
+    with writer.lake.writing():
+        writer.commit(1, {"date=1/a": ["r1"]})
+        with pytest.raises(InvariantBroken, match="does not follow"):
+            writer.commit(1, {"date=1/b": ["r2"]})
+    assert set(seen_by_readers(tmp_path / "lake")) == {"r1"}

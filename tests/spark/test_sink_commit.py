@@ -167,6 +167,12 @@ def test_a_topic_that_takes_less_than_it_did_when_the_rows_were_staged_gets_noth
     with pytest.raises(SinkFailed, match="nothing was written"):
         query.commit(messages)
     assert committed(broker.bootstrap_servers, topic) == []
+
+    async def is_open(client: Client) -> bool:
+        found = await Transactions(client).describe(PREFIX + query.query_id)
+        return found is not None and found.is_open
+
+    assert not run_with_client(broker.bootstrap_servers, is_open), "readers would wait for its time-out"
     query.run(0, rows=2_000)
     assert values(broker.bootstrap_servers, topic) == texts({0: 2_000})
 
