@@ -47,11 +47,15 @@ chaos: $(VENV)/.ready
 	PENSTOCK_CHAOS_SECONDS=$(CHAOS_SECONDS) $(BIN)/pytest tests/chaos -v
 
 # With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), with Spark's own Kafka connector (PySpark
-# 4.0.0 in an environment of its own), and with Go and JavaScript clients where go and node are installed; what was left
-# out is listed. The ordinary run skips these tests.
-interop: $(VENV)/.ready
+# 4.0.0 in an environment of its own), and with Go and JavaScript clients where go and node are installed; then, with the
+# extra `spark`, our own source, sink and pipelines with a real Kafka. What was left out is listed. The ordinary run skips
+# these tests.
+INTEROP_OF_SPARK := $(addprefix tests/interop/test_interop_spark,.py _lake.py _security.py _sink.py)
+WITH_KAFKA := classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1
+interop: $(VENV)/.ready $(SPARK_VENV)/.ready
 	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
-	classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1 $(BIN)/pytest -m interop -rs
+	$(WITH_KAFKA) $(BIN)/pytest -m interop -rs $(addprefix --ignore=,$(INTEROP_OF_SPARK))
+	$(WITH_KAFKA) $(SPARK_VENV)/bin/pytest -m interop -rs $(INTEROP_OF_SPARK)
 
 # The answers of a real Kafka that `make test` compares ours with, recorded anew; FAMILY="fetch topics" for some of them.
 parity-record: $(VENV)/.ready
