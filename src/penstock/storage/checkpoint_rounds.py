@@ -1,6 +1,7 @@
 """Checkpoint rounds: move the recovery points of the logs that changed, so that a crash costs little scanning.
 
-A round takes place half a second after a log changed, or when one has grown by 64 MiB. Recovery relies on its order:
+A round takes place half a second after a log changed, when one has grown by 16 MiB, or when appends wait for it, which
+keeps what recovery has to read below 64 MiB of each log. Recovery relies on its order:
 
     1  note index tails, epochs, snapshots and the log end of each changed log, at one moment
     2  wait until that log end is flushed
@@ -55,6 +56,7 @@ class CheckpointRounds:
         self._lock = asyncio.Lock()
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._waiting: list[asyncio.Future[None]] = []  # for the end of the next round
         self._log_starts: dict[TopicPartition, int] | None = None  # as the file has them; None: not known
         self._noted: dict[str, set[TopicPartition]] = {}  # by file: the partitions that it may name
         self._points_on_disk: dict[TopicPartition, int] = {}  # at least; a write that fails may have happened
@@ -85,6 +87,14 @@ class CheckpointRounds:
     def hurry(self) -> None:
         self._hurry.set()
 
+    async def checkpointed(self, log: PartitionLog) -> None:
+        """Wait for a round that ``log`` has a place in; whether it worked out is seen in the log."""
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(reached)
+        self.changed(log)
+        self.hurry()
+        await reached
+
     def forget(self, log: PartitionLog) -> None:
         self._changed.pop(log, None)
         self.touched.pop(log, None)
@@ -110,16 +120,22 @@ class CheckpointRounds:
 
     async def run(self) -> None:
         """For ever: a round soon after each change."""
-        while True:
-            await self._wake.wait()
-            timer = self._clock.call_later(INTERVAL_S, self._hurry.set)
-            await self._hurry.wait()
-            timer.cancel()
-            self._hurry.clear()
-            self._wake.clear()
-            await self.round()
-            if self._changed:
-                self._wake.set()
+        waiting: list[asyncio.Future[None]] = []
+        try:
+            while True:
+                await self._wake.wait()
+                timer = self._clock.call_later(INTERVAL_S, self._hurry.set)
+                await self._hurry.wait()
+                timer.cancel()
+                self._hurry.clear()
+                self._wake.clear()
+                waiting, self._waiting = self._waiting, []
+                await self.round()
+                _tell(waiting)
+                if self._changed:
+                    self._wake.set()
+        finally:
+            _tell(waiting + self._waiting)
 
     async def round(self) -> None:
         async with self._lock:
@@ -252,6 +268,12 @@ class CheckpointRounds:
     def _write_file(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         """Blocking."""
         self._fs.write_file_atomically(f"{self._data_dir}/{name}", encode_offsets(offsets))
+
+
+def _tell(waiting: list[asyncio.Future[None]]) -> None:
+    for reached in waiting:
+        if not reached.done():
+            reached.set_result(None)
 
 
 def _recovery_point_of(log: PartitionLog) -> int:

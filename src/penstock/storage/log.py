@@ -31,7 +31,7 @@ from penstock.protocol.records.header import (
     stamp_epoch,
     stamp_offset,
 )
-from penstock.storage import log_changes
+from penstock.storage import log_changes, log_checkpoint
 from penstock.storage.deep_admission import needs_deep_look
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.group_commit import CLEAN, GroupCommit
@@ -53,8 +53,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _new = tuple.__new__  # skips the NamedTuple constructor's argument handling
 
-CHECKPOINT_BYTES = 64 * 1024 * 1024
-"""A log that grew by this much asks for a checkpoint before its second is over: the most that recovery has to scan."""
+CHECKPOINT_BYTES = 16 * 1024 * 1024
+"""A log that grew by this much asks for a checkpoint before its half second is over."""
+SCAN_BYTES_MAX = 60 * 1024 * 1024
+"""Appends wait for the checkpoint rather than leave more than this to recovery: with the steps of the index, the 64 MiB
+that are promised. A batch has room behind any checkpoint, however large it is."""
 
 
 class Appended(NamedTuple):
@@ -76,6 +79,7 @@ class LogPorts:
     commits: GroupCommit
     on_changed: Callable[[PartitionLog], None]  # it wants a place in the next checkpoint round
     on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
+    checkpointed: Callable[[PartitionLog], Awaitable[None]]  # waits for a round that it has a place in
     lower_recovery_point: Callable[[PartitionLog, int], Awaitable[None]]  # durable when it returns
     save_log_starts: Callable[[], Awaitable[None]]  # durable when it returns
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
@@ -106,6 +110,7 @@ class PartitionLog:
         "aborted",
         "accepts",
         "active",
+        "bytes_before_checkpoint",
         "bytes_since_checkpoint",
         "bytes_since_snapshot",
         "committed_end_offset",
@@ -140,6 +145,7 @@ class PartitionLog:
         "reads",
         "recovery_point",
         "roll_is_due",
+        "scan_room_bytes",
         "segments",
         "size_bytes",
         "snapshot_end_offset",
@@ -187,7 +193,9 @@ class PartitionLog:
         self.is_being_cut = False  # no checkpoint meanwhile: it would note what is about to go
         self.is_interrupted = False  # a change was cut off by a shutdown: files and memory may differ
         self.failure: BaseException | None = None
-        self.bytes_since_checkpoint = 0
+        self.bytes_since_checkpoint = 0  # since one began
+        self.bytes_before_checkpoint = 0  # recovery would read these too: its snapshot is older, or it is not finished
+        self.scan_room_bytes = SCAN_BYTES_MAX  # for the bytes since
         self.bytes_since_snapshot = 0
         self.snapshot_end_offset = 0
         self.epochs_written = -1
@@ -220,6 +228,7 @@ class PartitionLog:
             active is not None
             and self.accepts
             and not self.roll_is_due
+            and self.bytes_since_checkpoint + size_bytes <= self.scan_room_bytes
             and active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits)
         )
 
@@ -295,7 +304,8 @@ class PartitionLog:
             _log.warning("the half-written end of %s could not be cut off yet: %s", self.tp, error)
 
     async def make_room(self, size_bytes: int, max_timestamp_ms: int, now_ms: int) -> None:
-        """Do what ``can_append`` waits for: the first files, a new segment, a repair. Raises ``StorageFailed``."""
+        """Do what ``can_append`` waits for: a checkpoint, the first files, a new segment, a repair. Raises
+        ``StorageFailed``."""
 
         async def work() -> None:
             if self.is_torn:
@@ -305,8 +315,19 @@ class PartitionLog:
             elif self.roll_is_due or not self.active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits):
                 await log_changes.roll(self, now_ms)
 
+        if self.bytes_since_checkpoint + size_bytes > self.scan_room_bytes:
+            await self._shorten_scan(size_bytes)
         if not self.can_append(size_bytes, max_timestamp_ms, now_ms):
             await self.change("make room", work)
+
+    async def _shorten_scan(self, size_bytes: int) -> None:
+        """A crash now would leave recovery more to read than is promised."""
+        self.require_working()
+        await self.ports.checkpointed(self)
+        self.require_working()
+        if self.bytes_before_checkpoint >= log_checkpoint.SNAPSHOT_BYTES:
+            raise StorageFailed(message=f"the checkpoint of {self.tp} could not be written")
+        self.scan_room_bytes = max(self.scan_room_bytes, self.bytes_since_checkpoint + size_bytes)
 
     # --- changes of its files -----------------------------------------------------------------------------------------
 
@@ -452,6 +473,11 @@ class PartitionLog:
         for _, reached in waiting:
             if not reached.done():
                 reached.set_exception(StorageFailed(message=f"{self.tp}: {error}"))
+
+    def leave_to_recovery(self, size_bytes: int) -> None:
+        """A crash at the last checkpoint would have recovery read this much."""
+        self.bytes_before_checkpoint = size_bytes
+        self.scan_room_bytes = SCAN_BYTES_MAX - size_bytes
 
     def adopt(self, recovered: Recovered) -> None:
         """Take over what recovery found on disk; everything it kept is durable."""

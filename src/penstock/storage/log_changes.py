@@ -326,6 +326,8 @@ def adopt(log: PartitionLog, recovered: Recovered) -> None:
     if recovered.epochs.entries == recovered.epochs_on_disk.entries:
         log.epochs_written = log.epochs.version
     log.size_bytes = sum(segment.size_bytes for segment in log.segments)
+    log.bytes_since_snapshot = recovered.scanned_bytes
+    log.leave_to_recovery(recovered.scanned_bytes)
 
 
 def fill(segment: Segment, scanned: ScannedSegment) -> None:

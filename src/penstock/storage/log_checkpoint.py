@@ -1,8 +1,9 @@
 """What one log contributes to a checkpoint round.
 
-Index tails, epochs and producer snapshots have to be durable before its recovery point moves. ``begin`` notes
-everything at one moment, on the loop; a worker writes it (``segment_files.save``); ``finish`` notes that it is done.
-If the worker failed, ``abandon`` has the indexes written from their start next time.
+Epochs and producer snapshots have to be durable before its recovery point moves; index entries too, but for the last
+few, which recovery makes anew. ``begin`` notes everything at one moment, on the loop; a worker writes it
+(``segment_files.save``); ``finish`` notes that it is done. If the worker failed, ``abandon`` has the indexes written
+from their start next time.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ SNAPSHOT_OFTEN_PRODUCERS_MAX = 1_000
 """Encoding more would hold up the loop too often: then only the bytes count."""
 
 
-INDEX_ENTRIES_MIN = 8
-"""The growing segment's indexes are written when they lack so many entries: recovery makes the last ones anew from as
-many times ``index.interval.bytes`` of the log. With hundreds of busy partitions their files would be opened and closed
-all the time, and each such call stops the loop for a moment."""
+INDEX_LAG_BYTES = 64 * 1024
+"""The growing segment's indexes are written when they lack the entries of this much: recovery makes the last ones anew
+from the log. With hundreds of busy partitions their files would be opened and closed all the time, and each such call
+stops the loop for a moment."""
 
 
 class LogCheckpoint(NamedTuple):
@@ -41,6 +42,7 @@ class LogCheckpoint(NamedTuple):
     work: Housekeeping
     entries: list[tuple[Segment, int, int, int]]
     epochs_version: int
+    bytes_since_snapshot: int
 
 
 def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
@@ -50,6 +52,7 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
         for segment in log.unsaved:
             segment.finish_time_index()
     log.bytes_since_snapshot += log.bytes_since_checkpoint
+    log.leave_to_recovery(log.bytes_before_checkpoint + log.bytes_since_checkpoint)
     log.bytes_since_checkpoint = 0
     if (closing and log.active is not None) or _snapshot_is_due(log):
         take_snapshot(log)
@@ -67,7 +70,9 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
         list(log.snapshots_due),
         frozenset(log.segments.base_offsets),
     )
-    return LogCheckpoint(log, log.log_end_offset, log.truncations, work, entries, log.epochs.version)
+    return LogCheckpoint(
+        log, log.log_end_offset, log.truncations, work, entries, log.epochs.version, log.bytes_since_snapshot
+    )
 
 
 def finish(checkpoint: LogCheckpoint) -> bool:
@@ -75,6 +80,7 @@ def finish(checkpoint: LogCheckpoint) -> bool:
     log = checkpoint.log
     if log.truncations != checkpoint.truncations or log.is_being_cut:
         return False
+    log.leave_to_recovery(checkpoint.bytes_since_snapshot)
     for segment, index_entries, time_entries, txn_entries in checkpoint.entries:
         segment.index_entries_written, segment.time_entries_written = index_entries, time_entries
         segment.txn_entries_written = txn_entries
@@ -110,12 +116,12 @@ def _aborted_count(log: PartitionLog, segment: Segment) -> int:
 
 def _lacks_few(log: PartitionLog, segment: Segment) -> bool:
     """Not worth opening its files. A transaction index is: nothing makes its entries anew below the recovery point."""
+    written = segment.index_entries_written
+    if segment.index is None or written < 0 or segment.time_entries_written < 0:
+        return False
+    last_position = segment.index.positions[written - 1] if written else 0
     return (
-        segment.index is not None
-        and segment.time_index is not None
-        and segment.index_entries_written >= 0 <= segment.time_entries_written
-        and len(segment.index) - segment.index_entries_written < INDEX_ENTRIES_MIN
-        and len(segment.time_index) - segment.time_entries_written < INDEX_ENTRIES_MIN
+        segment.size_bytes - last_position < INDEX_LAG_BYTES
         and _aborted_count(log, segment) == segment.txn_entries_written
     )
 

@@ -135,6 +135,7 @@ class LogManager:
             commits=self.commits,
             on_changed=self._rounds.changed,
             on_checkpoint_due=self._rounds.hurry,
+            checkpointed=self._rounds.checkpointed,
             lower_recovery_point=self._rounds.lower_recovery_point,
             save_log_starts=self._rounds.save_log_starts,
             remove_later=self._removals.later,

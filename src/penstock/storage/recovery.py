@@ -2,7 +2,8 @@
 
 After a clean shutdown only the last few kilobytes of the last segment are looked at. After a crash:
 
-    recovery point: everything below was durable, with its index entries and epochs, when the point was written
+    recovery point: everything below was durable, with its epochs and all but the last index entries, when the point
+    |               was written
     |  [seg 0][seg 1][seg ~~2~~~~~~~~~]
     |         snapshot ^      ^ recovery point
     |                  |----->| headers only: producers    |-- every CRC --> first bad or short batch: cut here, sync

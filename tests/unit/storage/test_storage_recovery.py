@@ -64,7 +64,11 @@ def test_after_a_crash_only_what_lies_behind_the_recovery_point_is_scanned(monke
     asyncio.run(run())
 
 
-def test_a_growing_index_is_left_alone_until_it_lacks_several_entries_and_a_crash_costs_none_of_them() -> None:
+def test_a_growing_index_is_left_alone_until_it_lacks_several_entries_and_a_crash_costs_none_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(log_checkpoint, "INDEX_LAG_BYTES", 1_000)
+
     async def run() -> None:
         rig = Rig()
         rig.reconfigure(segment_bytes=1 << 20)
@@ -74,11 +78,13 @@ def test_a_growing_index_is_left_alone_until_it_lacks_several_entries_and_a_cras
         index = log.segments[0].index
         assert index is not None
         written, number = await index_bytes(rig), 100
-        while len(index) * 8 < written + 8 * (log_checkpoint.INDEX_ENTRIES_MIN - 1):
+        written_to = index.last_position
+        while log.size_bytes - written_to < 850:  # a batch before the limit
             await fill(rig, log, 1, first=number)
             await rig.checkpoint()
             number += 1
             assert await index_bytes(rig) == written
+        assert len(index) * 8 > written + 8 * 3
         assert log.recovery_point == log.log_end_offset == number
         entries = list(index.positions), list(index.relative_offsets)
         await rig.die()
@@ -86,7 +92,7 @@ def test_a_growing_index_is_left_alone_until_it_lacks_several_entries_and_a_cras
         recovered = log.segments[0].index
         assert recovered is not None
         assert (list(recovered.positions), list(recovered.relative_offsets)) == entries
-        while len(recovered) * 8 < written + 8 * log_checkpoint.INDEX_ENTRIES_MIN:
+        while log.size_bytes - written_to < 1_000:
             await fill(rig, log, 1, first=number)
             number += 1
         await rig.checkpoint()
