@@ -1,47 +1,39 @@
 """Spark: a topic into a lake of Parquet files, as `penstock pipeline archive` does it, commits included.
 
-Needs the extra `spark`; without it the scenario is left out. One session (`local[2]`) for all runs, in this process:
-the seconds that a session takes to start are not measured.
+Needs the extra `spark`; without it the scenario is left out (`make bench-spark` has it). One session (`local[2]`) for
+all runs, in this process: the seconds that a session takes to start are not measured.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..harness import Bench
-from ..measure import MB_PER_S, Bar, Metric, Sample, Samples, Scenario
-from ..tools import LoadFailed
-from .throughput import BIG_BATCHES
+from ..measure import MB_PER_S, Bar, Sample, Samples, Scenario
+from .spark_common import (
+    M_RECORDS_PER_S,
+    PARTITIONS,
+    broker_for_spark,
+    failing_without_a_figure,
+    filled_topic,
+    local_session,
+    rates,
+)
 
-M_RECORDS_PER_S = Metric("m_records_per_s", "M records/s", "higher", 2)
-RECORDS, RECORDS_QUICK = 8_000_000, 3_000_000
-PARTITIONS = 4
+SIZE_BYTES, SIZE_BYTES_QUICK = 800_000_000, 300_000_000
 COMPRESSIONS = ("zstd", "snappy", "none")
 
 
-def _archive(record_bytes: int) -> Any:
+def _archive(record_bytes: int) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        missing = [name for name in ("pyspark", "pyarrow", "numba") if importlib.util.find_spec(name) is None]
-        if missing:
-            bench.note(f"left out: {', '.join(missing)} not installed (pip install 'penstock[spark]')")
+        server = broker_for_spark(bench)
+        if server is None:
             return {}
-        names = bench.servers("penstock")
-        if not names:
-            return {}
-        from penstock.spark.session import start_session
-
-        server = bench.server("penstock")
-        records = (RECORDS_QUICK if bench.plan.quick else RECORDS) * 100 // record_bytes
-        topic = bench.new_topic(names, PARTITIONS, {})
-        size_bytes = records * record_bytes
-        server.tools.produce(
-            server.bootstrap, topic, 300, record_bytes=record_bytes, total_bytes=size_bytes, client=BIG_BATCHES
-        )
-        spark = start_session("penstock-bench", master="local[2]")
-        try:
+        topic = filled_topic(bench, record_bytes, SIZE_BYTES_QUICK if bench.plan.quick else SIZE_BYTES)
+        with local_session() as spark:
 
             def one_run(compression: str) -> Sample:
                 folder = bench.data / "lake"
@@ -52,8 +44,6 @@ def _archive(record_bytes: int) -> Any:
 
             bench.attempt("warm-up", lambda: one_run("zstd"))
             return bench.in_turns(list(COMPRESSIONS), one_run)
-        finally:
-            spark.stop()
 
     return run
 
@@ -71,14 +61,11 @@ def _one_archive(spark: Any, bootstrap: str, topic: str, folder: str, compressio
     )
     lake = Lake(folder)
     started = time.perf_counter()
-    try:
-        with lake.writing():
-            summary = Archive(lambda: spark, settings, lake, lambda _: None).run(find_backlog(settings, lake))
-    except Exception as error:  # Spark's, of many kinds: the run gives no figure
-        raise LoadFailed(str(error).splitlines()[0]) from error
+    with failing_without_a_figure(), lake.writing():
+        summary = Archive(lambda: spark, settings, lake, lambda _: None).run(find_backlog(settings, lake))
     seconds = time.perf_counter() - started
     records = summary.topics[topic].records
-    return {M_RECORDS_PER_S.key: records / seconds / 1e6, MB_PER_S.key: records * record_bytes / seconds / 1e6}
+    return rates(records=records, size_bytes=records * record_bytes, seconds=seconds)
 
 
 def _scenario(name: str, record_bytes: int, bars: tuple[Bar, ...]) -> Scenario:

@@ -1,19 +1,18 @@
 """The Spark codec: whole fetches to Arrow columns and back, one thread, no broker and no Spark.
 
-Needs the extra `spark` (pyarrow and numba); without it the scenario is left out.
+Needs pyarrow and numba of the extra `spark`; without them the scenario is left out (`make bench-spark` has them).
 """
 
 from __future__ import annotations
 
-import importlib.util
 import random
 import time
 from collections.abc import Callable
 
 from ..harness import Bench
-from ..measure import MB_PER_S, Bar, Metric, Sample, Samples, Scenario
+from ..measure import MB_PER_S, Bar, Sample, Samples, Scenario
+from .spark_common import CODEC, M_RECORDS_PER_S, are_installed, rates
 
-M_RECORDS_PER_S = Metric("m_records_per_s", "M records/s", "higher", 1)
 FETCH_BYTES = 50_000_000
 """Of records, before compression: what a few fetches bring."""
 DIFFERENT_VALUES = 5_000
@@ -33,7 +32,7 @@ WRITTEN = {"none": 100, "none, 1 KB": 1_000}
 
 
 def _decode(bench: Bench) -> Samples:
-    if _is_missing(bench):
+    if not are_installed(bench, CODEC):
         return {}
     loads = {name: _fetched(*load) for name, load in READ.items()}
     for data, count in loads.values():
@@ -42,19 +41,12 @@ def _decode(bench: Bench) -> Samples:
 
 
 def _encode(bench: Bench) -> Samples:
-    if _is_missing(bench):
+    if not are_installed(bench, CODEC):
         return {}
     runs = {name: _encoder(value_bytes) for name, value_bytes in WRITTEN.items()}
     for run in runs.values():
         run()
     return bench.in_turns(list(runs), lambda name: runs[name]())
-
-
-def _is_missing(bench: Bench) -> bool:
-    missing = [name for name in ("pyarrow", "numba") if importlib.util.find_spec(name) is None]
-    if missing:
-        bench.note(f"left out: {' and '.join(missing)} not installed (pip install 'penstock[spark]')")
-    return bool(missing)
 
 
 def _fetched(value_bytes: int, records_per_batch: int, codec: int) -> tuple[bytes, int]:
@@ -101,7 +93,7 @@ def _decode_once(data: bytes, count: int) -> Sample:
     rows = sum(batch.num_rows for batch in decode(data, tp=TopicPartition("bench", 0), from_offset=0))
     seconds = time.perf_counter() - started
     assert rows == count
-    return {M_RECORDS_PER_S.key: count / seconds / 1e6, MB_PER_S.key: len(data) / seconds / 1e6}
+    return rates(records=count, size_bytes=len(data), seconds=seconds)
 
 
 def _encoder(value_bytes: int) -> Callable[[], Sample]:
@@ -120,7 +112,7 @@ def _encoder(value_bytes: int) -> Callable[[], Sample]:
         columns = RecordColumns.of(key=key, value=value, now_ms=1_700_000_000_000)
         size_bytes = sum(len(batch.data) for batch in encode(columns, batch_bytes_max=1_000_000))
         seconds = time.perf_counter() - started
-        return {M_RECORDS_PER_S.key: count / seconds / 1e6, MB_PER_S.key: size_bytes / seconds / 1e6}
+        return rates(records=count, size_bytes=size_bytes, seconds=seconds)
 
     return run
 

@@ -1,8 +1,9 @@
 """Spark: `spark.read...sum(length(value))`, our source beside Spark's own Kafka connector, with one broker and topic.
 
-Needs the extra `spark`, and for the connector java, mvn, Maven Central and PyPI (its PySpark is an older one, in an
-environment of its own); what is missing is left out. Each side has one session (`local[2]`) for all its runs: the
-seconds that a session takes to start are not measured, the planning of each query is.
+Needs the extra `spark` (`make bench-spark` has it), and for the connector java, mvn, Maven Central and PyPI (its
+PySpark is an older one, in an environment of its own); what is missing is left out. Each side has one session
+(`local[2]`) for all its runs: the seconds that a session takes to start are not measured, the planning of each query
+is.
 
 The bars are for batches of 16 KB, as Kafka's own producer makes them; those of 1 MB, which librdkafka makes under load,
 are shown beside them.
@@ -10,7 +11,6 @@ are shown beside them.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import select
@@ -24,13 +24,20 @@ from pathlib import Path
 from typing import IO, Any
 
 from ..harness import Bench, prime_page_cache
-from ..measure import MB_PER_S, Bar, Metric, Sample, Samples, Scenario
+from ..measure import MB_PER_S, Bar, Sample, Samples, Scenario
 from ..tools import HERE, LoadFailed
+from .spark_common import (
+    M_RECORDS_PER_S,
+    PARTITIONS,
+    broker_for_spark,
+    failing_without_a_figure,
+    filled_topic,
+    local_session,
+    rates,
+)
 from .throughput import BIG_BATCHES
 
-M_RECORDS_PER_S = Metric("m_records_per_s", "M records/s", "higher", 2)
 SIZE_BYTES, SIZE_BYTES_QUICK = 1_000_000_000, 300_000_000
-PARTITIONS = 4
 WARM_UPS = 2
 """Runs of each before those that count: Java compiles what it runs often."""
 USUAL_BATCHES = {"linger.ms": "5", "batch.size": "16384", "acks": "1"}
@@ -43,26 +50,18 @@ SET_UP_S_MAX = 1_200.0
 
 def _read(record_bytes: int) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        missing = [name for name in ("pyspark", "pyarrow", "numba") if importlib.util.find_spec(name) is None]
-        if missing:
-            bench.note(f"left out: {', '.join(missing)} not installed (pip install 'penstock[spark]')")
+        server = broker_for_spark(bench)
+        if server is None:
             return {}
-        names = bench.servers("penstock")
-        if not names:
-            return {}
-        server = bench.server("penstock")
         size_bytes = SIZE_BYTES_QUICK if bench.plan.quick else SIZE_BYTES
         prime_page_cache(bench.data, bench.plan.primed_bytes)
 
         def filled(client: dict[str, str]) -> tuple[str, int]:
-            topic = bench.new_topic(names, PARTITIONS, {})
-            server.tools.produce(
-                server.bootstrap, topic, 300, record_bytes=record_bytes, total_bytes=size_bytes, client=client
-            )
+            topic = filled_topic(bench, record_bytes, size_bytes, client)
             return topic, sum(server.end_offset(topic, partition) for partition in range(PARTITIONS))
 
         usual, large = filled(USUAL_BATCHES), filled(BIG_BATCHES)
-        with _our_session() as spark, _connector(bench) as connector:
+        with local_session() as spark, _connector(bench) as connector:
             ours = partial(_our_read, spark, server.bootstrap)
             reads: dict[str, tuple[Callable[[str], tuple[float, int]], tuple[str, int]]] = {
                 OURS: (ours, usual),
@@ -79,7 +78,7 @@ def _read(record_bytes: int) -> Callable[[Bench], Samples]:
                 # The bench tries each new partition with a tiny record: all but those are of the same size.
                 if value_bytes // record_bytes != records - PARTITIONS:
                     raise LoadFailed(f"{value_bytes} bytes were read of {records} records of {record_bytes} bytes")
-                return {M_RECORDS_PER_S.key: records / seconds / 1e6, MB_PER_S.key: value_bytes / seconds / 1e6}
+                return rates(records=records, size_bytes=value_bytes, seconds=seconds)
 
             for name in list(reads) * WARM_UPS:
                 bench.attempt(f"{name}, warm-up", partial(one_run, name))
@@ -88,25 +87,12 @@ def _read(record_bytes: int) -> Callable[[Bench], Samples]:
     return run
 
 
-@contextmanager
-def _our_session() -> Iterator[Any]:
-    from penstock.spark.session import start_session
-
-    spark = start_session("penstock-bench", master="local[2]")
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
 def _our_read(spark: Any, bootstrap: str, topic: str, schema: str = "") -> tuple[float, int]:
     started = time.perf_counter()
     reader = spark.read.format("penstock").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
-    try:
+    with failing_without_a_figure():
         frame = (reader.schema(schema) if schema else reader).load()
         value_bytes = frame.selectExpr("sum(length(value))").collect()[0][0]
-    except Exception as error:  # Spark's, of many kinds: the run gives no figure
-        raise LoadFailed(str(error).splitlines()[0]) from error
     return time.perf_counter() - started, value_bytes
 
 

@@ -1,23 +1,29 @@
 """Spark, from a topic to a topic: the source, and the sink exactly once, staging and commit included.
 
-Needs the extra `spark`; without it the scenario is left out. One session (`local[2]`) for all runs, in this process.
+Needs the extra `spark`; without it the scenario is left out (`make bench-spark` has it). One session (`local[2]`) for
+all runs, in this process.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from ..harness import Bench, prime_page_cache
-from ..measure import MB_PER_S, Bar, Metric, Sample, Samples, Scenario
+from ..measure import MB_PER_S, Bar, Sample, Samples, Scenario
 from ..tools import LoadFailed
-from .throughput import BIG_BATCHES
+from .spark_common import (
+    M_RECORDS_PER_S,
+    PARTITIONS,
+    broker_for_spark,
+    failing_without_a_figure,
+    filled_topic,
+    local_session,
+    rates,
+)
 
-M_RECORDS_PER_S = Metric("m_records_per_s", "M records/s", "higher", 2)
-RECORDS, RECORDS_QUICK = 8_000_000, 3_000_000
+SIZE_BYTES, SIZE_BYTES_QUICK = 800_000_000, 300_000_000
 MICRO_BATCH = 2_000_000
 """Records in a micro-batch: what some seconds of a busy topic bring."""
 WAYS = {
@@ -25,31 +31,16 @@ WAYS = {
     "exactly once, lz4": {"kafka.compression.type": "lz4"},
     "at least once": {"delivery": "at-least-once"},
 }
-PARTITIONS = 4
 
 
-def _copy(record_bytes: int) -> Any:
+def _copy(record_bytes: int) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        missing = [name for name in ("pyspark", "pyarrow", "numba") if importlib.util.find_spec(name) is None]
-        if missing:
-            bench.note(f"left out: {', '.join(missing)} not installed (pip install 'penstock[spark]')")
+        server = broker_for_spark(bench)
+        if server is None:
             return {}
-        names = bench.servers("penstock")
-        if not names:
-            return {}
-        server = bench.server("penstock")
-        records = (RECORDS_QUICK if bench.plan.quick else RECORDS) * 100 // record_bytes
-        source = bench.new_topic(names, PARTITIONS, {})
-        server.tools.produce(
-            server.bootstrap,
-            source,
-            300,
-            record_bytes=record_bytes,
-            total_bytes=records * record_bytes,
-            client=BIG_BATCHES,
-        )
-        target = bench.new_topic(names, PARTITIONS)
-        with _session() as spark:
+        source = filled_topic(bench, record_bytes, SIZE_BYTES_QUICK if bench.plan.quick else SIZE_BYTES)
+        target = bench.new_topic(["penstock"], PARTITIONS)
+        with local_session() as spark:
 
             def one_run(way: str) -> Sample:
                 folder = bench.data / "spark"
@@ -66,17 +57,6 @@ def _copy(record_bytes: int) -> Any:
     return run
 
 
-@contextmanager
-def _session() -> Iterator[Any]:
-    from penstock.spark.session import start_session
-
-    spark = start_session("penstock-bench", master="local[2]")
-    try:
-        yield spark
-    finally:
-        spark.stop()
-
-
 def _one_copy(
     spark: Any, bootstrap: str, source: str, target: str, checkpoint: str, sink: dict[str, str], record_bytes: int
 ) -> Sample:
@@ -91,16 +71,14 @@ def _one_copy(
     )
     writer = frame.writeStream.format("penstock").option("kafka.bootstrap.servers", bootstrap).option("topic", target)
     query = writer.options(**sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    try:
+    with failing_without_a_figure():
         query.awaitTermination()
         done = [progress for progress in query.recentProgress if progress["numInputRows"]]
-    except Exception as error:  # Spark's, of many kinds: the run gives no figure
-        raise LoadFailed(str(error).splitlines()[0]) from error
     rows = sum(progress["numInputRows"] for progress in done)
     seconds = sum(progress["durationMs"]["triggerExecution"] for progress in done) / 1_000
     if not rows:
         raise LoadFailed("the query copied nothing")
-    return {M_RECORDS_PER_S.key: rows / seconds / 1e6, MB_PER_S.key: rows * record_bytes / seconds / 1e6}
+    return rates(records=rows, size_bytes=rows * record_bytes, seconds=seconds)
 
 
 def _scenario(name: str, record_bytes: int, bars: tuple[Bar, ...]) -> Scenario:
