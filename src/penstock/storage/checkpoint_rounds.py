@@ -1,6 +1,6 @@
 """Checkpoint rounds: move the recovery points of the logs that changed, so that a crash costs little scanning.
 
-A round takes place half a second after a log changed, when one has grown by 16 MiB, or when appends wait for it, which
+A round takes place half a second after a log changed, when one has grown by 24 MiB, or when appends wait for it, which
 keeps what recovery has to read below 64 MiB of each log. Recovery relies on its order:
 
     1  note index tails, epochs, snapshots and the log end of each changed log, at one moment

@@ -53,7 +53,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _new = tuple.__new__  # skips the NamedTuple constructor's argument handling
 
-CHECKPOINT_BYTES = 16 * 1024 * 1024
+CHECKPOINT_BYTES = 24 * 1024 * 1024
 """A log that grew by this much asks for a checkpoint before its half second is over."""
 SCAN_BYTES_MAX = 60 * 1024 * 1024
 """Appends wait for the checkpoint rather than leave more than this to recovery: with the steps of the index, the 64 MiB
