@@ -139,6 +139,25 @@ def test_windows_close_behind_the_watermark_and_streams_are_joined(
     assert sorted(tuple(row) for row in declared.shown) == [("anna", 5), ("anna", 7)]
 
 
+LATEST = """
+    name = "{topic}"
+    [source.events]
+    topic = "{topic}"
+    format = "json"
+    schema = "user STRING"
+    [source.users]
+    topic = "{users}"
+    read = "latest"
+    format = "json"
+    schema = "name STRING"
+    [step.named]
+    sql = "SELECT e.user, u.name FROM events e LEFT JOIN users u ON u._key <=> e.user"
+    [sink.out]
+    from = "named"
+    parquet = "named"
+"""
+
+
 def test_a_stream_is_joined_with_the_latest_of_a_compacted_topic(
     spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -154,34 +173,30 @@ def test_a_stream_is_joined_with_the_latest_of_a_compacted_topic(
         ],
     )
     spark_broker.produce(topic, [event(user="a"), event(user="b"), event(user=None)])
-    declared = Declared(
-        tmp_path,
-        spark,
-        spark_broker,
-        f"""
-        name = "{topic}"
-        [source.events]
-        topic = "{topic}"
-        format = "json"
-        schema = "user STRING"
-        [source.users]
-        topic = "{users}"
-        read = "latest"
-        format = "json"
-        schema = "name STRING"
-        [step.named]
-        sql = "SELECT e.user, u.name FROM events e LEFT JOIN users u ON u._key <=> e.user"
-        [sink.out]
-        from = "named"
-        parquet = "named"
-        """,
-    )
+    declared = Declared(tmp_path, spark, spark_broker, LATEST.format(topic=topic, users=users))
     declared.run()
     assert {row["user"]: row["name"] for row in declared.table("named")} == {"a": "Anne", "b": None, None: None}
     spark_broker.produce(users, [Record('{"name": "Bert"}', key="b")])
     spark_broker.produce(topic, [event(user="b")])
     declared.run()
     assert ("b", "Bert") in [(row["user"], row["name"]) for row in declared.table("named")]
+
+
+def test_a_key_that_moved_to_another_partition_has_its_latest_value(
+    spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    def named(name: str, partition: int, second: int) -> Record:
+        time_ms = 1_767_225_600_000 + second * 1_000
+        return Record(json.dumps({"name": name}), name[0].lower(), (), time_ms, partition)
+
+    users = f"{topic}.users"
+    spark_broker.create_topic(users, partitions=2)
+    spark_broker.produce(users, [named(name, 0, 1) for name in ("Ann", "Anna", "Bob")])
+    spark_broker.produce(users, [named("Anne", 1, 2)])
+    spark_broker.produce(topic, [event(user="a"), event(user="b")])
+    declared = Declared(tmp_path, spark, spark_broker, LATEST.format(topic=topic, users=users))
+    declared.run()
+    assert {row["user"]: row["name"] for row in declared.table("named")} == {"a": "Anne", "b": "Bob"}
 
 
 UPSERT = """
@@ -220,6 +235,35 @@ def test_upserts_leave_one_row_for_each_key_and_take_deleted_ones_out(
     rows = declared.table("customers/current")
     assert {row["id"]: row["city"] for row in rows} == {1: "Bern", 3: "Cusco", 4: "Kyiv"}
     assert set(rows[0]) == {"id", "op", "city"}
+
+
+@pytest.mark.parametrize("order", ["lsn", "_timestamp"])
+@pytest.mark.parametrize("batch_rows", [100, 1], ids=["one batch", "a batch for each"])
+def test_the_last_row_of_a_key_is_the_last_wherever_batches_are_cut(
+    spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path, batch_rows: int, order: str
+) -> None:
+    def change(number: int | None, id: int, op: str, city: str | None = None) -> Record:
+        value = json.dumps({"id": id, "op": op, "city": city, "lsn": number})
+        return Record(value, timestamp_ms=1_767_225_600_000 + (number or 0), partition=0)
+
+    columns = f'lsn INT"\n    options = {{ maxOffsetsPerTrigger = {batch_rows} }}'
+    text = UPSERT.format(topic=topic).replace('city STRING"', f"city STRING, {columns}")
+    declared = Declared(tmp_path, spark, spark_broker, text + f'    order_by = "{order}"\n')
+    changes = [
+        change(7, 1, "c", "Rome"),
+        change(5, 1, "u", "older than Rome"),
+        change(7, 2, "c", "Oslo"),
+        change(6, 2, "d"),
+        change(7, 3, "c", "as old as Lima, and read before"),
+        change(7, 3, "u", "Lima"),
+        change(None, 4, "c", "of no order"),
+        change(8, 5, "c", "Bern"),
+        change(None, 5, "u", "of no order, so before Bern"),
+    ]
+    spark_broker.produce(topic, changes)
+    declared.run()
+    cities = {row["id"]: row["city"] for row in declared.table("customers/current")}
+    assert cities == {1: "Rome", 2: "Oslo", 3: "Lima", 4: "of no order", 5: "Bern"}
 
 
 def test_a_batch_that_comes_again_after_its_upsert_was_made_changes_nothing(

@@ -158,11 +158,16 @@ def with_watermark(frame: DataFrame, watermark: model.Watermark, what: str) -> D
 
 
 def _latest(decoded: DataFrame) -> DataFrame:
-    """The last record of each key; a key is always in one partition, and one whose last is a tombstone is gone. Records
-    without a key are nobody's last."""
-    last = F.max_by(F.struct(*decoded.columns), F.col("offset")).alias("_last")
+    """The last record of each key; one whose last is a tombstone is gone. Records without a key are nobody's last.
+
+    A key that is in several partitions, because their number was changed, has the record with the latest timestamp of
+    those, as in a snapshot: offsets of different partitions say nothing about each other."""
     keyed = decoded.filter(F.col("key").isNotNull())
-    return keyed.groupBy("topic", "key").agg(last).select("_last.*").filter(F.col("value").isNotNull())
+    last = F.max_by(F.struct(*decoded.columns), F.col("offset")).alias("_last")
+    by_time = F.struct(F.col("_last.timestamp"), F.col("_last.partition"))
+    by_partition = keyed.groupBy("topic", "key", "partition").agg(last)
+    by_key = by_partition.groupBy("topic", "key").agg(F.max_by(F.col("_last"), by_time).alias("_last"))
+    return by_key.select("_last.*").filter(F.col("value").isNotNull())
 
 
 def _metadata(source: Source) -> list[Column]:

@@ -3,6 +3,9 @@
     TABLE/current           leads to the newest whole version: what readers read, TABLE/current/*.parquet
     TABLE/<id>-<batch>/     the versions; the one before the newest stays for readers that have begun
 
+The last    of several rows with one key is the one with the greatest ``order_by`` (null is before everything, and of
+            equals the one that came later), whether they come in one batch or in several: what a table holds must not
+            depend on where Spark cuts its batches. A key that was deleted is forgotten, with its order.
 A crash     leaves a version that nobody reads; the batch comes again and makes it anew. A batch that comes again after
             its version was switched to is done already. So each batch counts once.
 The price   is that every batch writes the whole table: it is for tables of up to some millions of rows.
@@ -10,6 +13,8 @@ The price   is that every batch writes the whole table: it is for tables of up t
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -41,7 +46,8 @@ def check_upsert(frame: DataFrame, sink: Sink) -> None:
 
 
 def kept_columns(frame: DataFrame, sink: Sink) -> list[str]:
-    return [name for name in frame.columns if name not in METADATA or name in sink.upsert]
+    """``order_by`` among them: the rows of later batches are compared with it."""
+    return [name for name in frame.columns if name not in METADATA or name in (*sink.upsert, sink.order_by)]
 
 
 def make_upsert(sink: Sink, identity: str) -> Callable[[DataFrame, int], None]:
@@ -63,12 +69,12 @@ def make_upsert(sink: Sink, identity: str) -> Callable[[DataFrame, int], None]:
 
 def _merged(frame: DataFrame, sink: Sink, before: str | None) -> DataFrame:
     news = _last_of_each_key(frame, sink)
-    columns = kept_columns(frame, sink)
-    kept = news.filter(~F.col(_DELETED)).select(*columns)
     if before is not None:
-        old = frame.sparkSession.read.parquet(f"{sink.target}/{before}")
-        same = [_same(old, news, name) for name in sink.upsert]
-        untouched = old.join(news.select(*sink.upsert), same, "left_anti")
+        news = _without_older(news, _version(frame, sink, before), sink)
+    kept = news.filter(~F.col(_DELETED)).select(*kept_columns(frame, sink))
+    if before is not None:
+        old = _version(frame, sink, before)
+        untouched = old.join(news.select(*sink.upsert), _same_key(old, news, sink), "left_anti")
         kept = untouched.unionByName(kept, allowMissingColumns=True)
     return kept.coalesce(_files_for(kept))
 
@@ -76,18 +82,34 @@ def _merged(frame: DataFrame, sink: Sink, before: str | None) -> DataFrame:
 def _last_of_each_key(frame: DataFrame, sink: Sink) -> DataFrame:
     deleted = F.coalesce(F.expr(sink.delete_when), F.lit(False)) if sink.delete_when else F.lit(False)
     marked = frame.withColumn(_DELETED, deleted)
-    order = sink.order_by or (OFFSET if OFFSET in frame.columns else None)
-    if order is None:
+    order = [name for name in (sink.order_by, OFFSET) if name in frame.columns]
+    if not order:
         return marked.dropDuplicates(list(sink.upsert))
     row = F.struct(*(F.col(f"`{name}`") for name in marked.columns))
+    # A struct, for max_by passes over rows whose order is null: a key that has no others would be lost.
     last = marked.groupBy(*(F.col(f"`{name}`").alias(f"_by_{name}") for name in sink.upsert)).agg(
-        F.max_by(row, F.col(f"`{order}`")).alias(_ROWS)
+        F.max_by(row, F.struct(*(F.col(f"`{name}`") for name in order))).alias(_ROWS)
     )
     return last.select(f"{_ROWS}.*")
 
 
-def _same(old: DataFrame, news: DataFrame, name: str) -> Column:
-    return old[name].eqNullSafe(news[name])
+def _without_older(news: DataFrame, old: DataFrame, sink: Sink) -> DataFrame:
+    """Rows that come late, after a later one of the same key, change nothing."""
+    order = sink.order_by
+    if order is None or order not in old.columns:
+        return news
+    is_older = old[order].isNotNull() & (news[order].isNull() | (news[order] < old[order]))
+    return news.join(old, _same_key(old, news, sink) & is_older, "left_anti")
+
+
+def _version(frame: DataFrame, sink: Sink, version: str) -> DataFrame:
+    """Read anew for each use: a join of a frame with what was made of it would confuse its columns."""
+    return frame.sparkSession.read.parquet(f"{sink.target}/{version}")
+
+
+def _same_key(old: DataFrame, news: DataFrame, sink: Sink) -> Column:
+    same = [old[name].eqNullSafe(news[name]) for name in sink.upsert]
+    return functools.reduce(operator.and_, same)
 
 
 def _files_for(frame: DataFrame) -> int:
