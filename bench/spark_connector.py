@@ -32,6 +32,7 @@ def main() -> None:
     spark.sparkContext.setLogLevel("ERROR")
     for line in sys.stdin:
         order = json.loads(line)
+        answer: dict[str, Any]
         try:
             answer = read(spark, order["bootstrap"], order["topic"])
         except Exception as error:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..harness import Bench
 from ..measure import MB_PER_S, P50, P99, REQUESTS_PER_S, Bar, Metric, Sample, Samples, Scenario
-from ..servers import Server
+from ..servers import Penstock, Server
 from ..wire import Wire
 from .requests import request_once
 
@@ -67,6 +67,7 @@ async def _clean_once(folder: Path) -> Sample:
     from penstock.runtime.processes import WorkerProcesses
     from penstock.storage.compaction.cleaner import clean
     from penstock.storage.compaction.job import CleaningJob, SegmentToClean
+    from penstock.storage.producer_snapshot import encode_snapshot
 
     config, settings = LogConfig(), CompactionSettings()
     logs = sorted(folder.glob("*.log"))
@@ -83,8 +84,8 @@ async def _clean_once(folder: Path) -> Sample:
         index_interval_bytes=config.index_interval_bytes,
         map_bytes_max=int(settings.dedupe_buffer_bytes * settings.load_factor),
         read_bytes=settings.io_buffer_bytes,
-        producers={},
-        aborted=[],
+        producers=encode_snapshot([]),
+        aborted=b"",
     )
     processes = WorkerProcesses()
     try:
@@ -120,6 +121,7 @@ def _producers(bench: Bench) -> Samples:
     if not bench.alone("penstock"):
         return {}
     with bench.fresh("penstock") as server:
+        assert isinstance(server, Penstock)
         server.settings = (*server.settings, "log.cleaner.backoff.ms=50")
         server.start()
         server.create_topic("asked", 4)

@@ -124,7 +124,9 @@ def _light_connections(bench: Bench) -> Samples:
             finally:
                 client.kill()
                 said, _ = client.communicate()
-            done = json.loads(said) if client.returncode == 0 else {"errors": "loadgen failed"}
+            if client.returncode != 0:
+                raise RequestFailed("the light clients failed: loadgen ended with an error")
+            done = json.loads(said)
             if done["errors"] or done["unanswered"] or done["requests"] < LIGHT_CONNECTIONS:
                 raise RequestFailed(f"the light clients failed: {done}")
             return {"rss_mb": peak_mb}
