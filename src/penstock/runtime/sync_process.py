@@ -27,7 +27,8 @@ from functools import partial
 
 from penstock.ports import File, Workers
 from penstock.runtime import posix, sync_child
-from penstock.runtime.files import DiskFile, DiskFileSystem
+from penstock.runtime.disk_file import DiskFile
+from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.sync_child import ANSWER, FILES_MAX, NOT_DONE, READY, REQUEST
 
 _log = logging.getLogger(__name__)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime import files, lending
-from penstock.runtime.files import DiskFile, DiskFileSystem
+from penstock.runtime import disk_file, lending
+from penstock.runtime.disk_file import DiskFile
+from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.lending import LENT_BYTES_MAX, STEP_BYTES, WINDOWS_MAX, NotLending, Windows
 
 CONTENT = bytes(range(256)) * 4_096  # 1 MiB
@@ -124,7 +125,7 @@ def test_a_window_that_nobody_uses_is_closed_and_its_views_stay(tmp_path: Path) 
 
 def test_what_is_not_in_memory_is_not_lent(file: DiskFile, monkeypatch: pytest.MonkeyPatch) -> None:
     windows = Windows()
-    monkeypatch.setattr(files, "_windows", windows)
+    monkeypatch.setattr(disk_file, "_windows", windows)
     monkeypatch.setattr(windows, "_pages_in_memory", lambda descriptor, position, size: size // 4_096 - 1)
     assert file.lend_nowait(0, len(CONTENT)) is None
 
@@ -138,8 +139,8 @@ def test_a_system_that_can_not_tell_is_asked_once_and_then_read_from(
         asked.append(True)
         raise NotLending("not here")
 
-    monkeypatch.setattr(files, "_windows", None)
-    monkeypatch.setattr(files, "_can_lend", True)
+    monkeypatch.setattr(disk_file, "_windows", None)
+    monkeypatch.setattr(disk_file, "_can_lend", True)
     monkeypatch.setattr(lending, "_cachestat", refuse)
     assert file.lend_nowait(0, 100) is None
     assert file.lend_nowait(0, 100) is None
@@ -149,7 +150,7 @@ def test_a_system_that_can_not_tell_is_asked_once_and_then_read_from(
 
 def test_a_view_of_bytes_that_were_cut_off_ends_the_connection_and_not_the_process(file: DiskFile) -> None:
     view = lent(file, 0, len(CONTENT))
-    files.os.ftruncate(file._descriptor, 0)
+    os.ftruncate(file._descriptor, 0)
     ours, theirs = socket.socketpair()
     with ours, theirs, pytest.raises(OSError, match="Bad address"):
         ours.send(view)
@@ -170,7 +171,7 @@ def test_what_lies_before_a_cut_that_is_under_way_is_lent_or_read_but_no_error(f
     other.close()
     assert file.lend_nowait(0, 100_000) is None
     assert file.read_nowait(0, 100_000) == CONTENT[:100_000]
-    assert files._can_lend
+    assert disk_file._can_lend
 
 
 @pytest.mark.parametrize("copies", [True, False])
@@ -178,8 +179,8 @@ def test_nothing_is_lent_to_transports_that_would_look_into_it(
     file: DiskFile, monkeypatch: pytest.MonkeyPatch, copies: bool
 ) -> None:
     """asyncio's join what they are given before Python 3.12; uvloop's, and the newer ones, hand it to the kernel."""
-    monkeypatch.setattr(files, "_windows", None)
-    monkeypatch.setattr(files, "_can_lend", True)
+    monkeypatch.setattr(disk_file, "_windows", None)
+    monkeypatch.setattr(disk_file, "_can_lend", True)
     monkeypatch.setattr(lending, "_ASYNCIO_COPIES", copies)
 
     async def run() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import files, posix
+from penstock.runtime import disk_file, posix
 from penstock.runtime.files import DiskFileSystem
 
 fs = DiskFileSystem()
@@ -58,7 +58,7 @@ def test_a_cold_page_is_not_waited_for(tmp_path: pathlib.Path, monkeypatch: pyte
     def preadv(*arguments: Any) -> int:
         raise BlockingIOError(errno.EAGAIN, "cold")
 
-    monkeypatch.setattr(files, "_nowait_flag", 8)
+    monkeypatch.setattr(disk_file, "_nowait_flag", 8)
     monkeypatch.setattr(os, "preadv", preadv, raising=False)
     assert fs.open(f"{tmp_path}/a").read_nowait(0, 3) is None
 
@@ -72,7 +72,7 @@ def test_a_file_system_without_nowait_reads_plainly_from_then_on(
         calls.append(arguments)
         raise OSError(errno.EOPNOTSUPP, "not here")
 
-    monkeypatch.setattr(files, "_nowait_flag", 8)
+    monkeypatch.setattr(disk_file, "_nowait_flag", 8)
     monkeypatch.setattr(os, "preadv", preadv, raising=False)
     file = fs.open(f"{tmp_path}/a", create=True)
     file.write(b"abc")
@@ -82,7 +82,7 @@ def test_a_file_system_without_nowait_reads_plainly_from_then_on(
 
 
 def test_a_platform_without_nowait_reads_plainly(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_nowait_flag", 0)
+    monkeypatch.setattr(disk_file, "_nowait_flag", 0)
     file = fs.open(f"{tmp_path}/a", create=True)
     file.write(b"abc")
     assert file.read_nowait(1, 100) == b"bc"
@@ -97,7 +97,7 @@ def test_a_part_in_memory_is_returned_as_that_part(tmp_path: pathlib.Path, monke
         return 5
 
     monkeypatch.setattr(os, "preadv", preadv, raising=False)
-    if files._nowait_flag:
+    if disk_file._nowait_flag:
         assert file.read_nowait(0, 100_000) == b"xxxxx"
 
 
@@ -105,7 +105,7 @@ def test_an_error_of_the_device_is_not_taken_for_cold(tmp_path: pathlib.Path, mo
     def preadv(*arguments: Any) -> int:
         raise OSError(errno.EIO, "dying")
 
-    monkeypatch.setattr(files, "_nowait_flag", 8)
+    monkeypatch.setattr(disk_file, "_nowait_flag", 8)
     monkeypatch.setattr(os, "preadv", preadv, raising=False)
     file = fs.open(f"{tmp_path}/a", create=True)
     file.write(b"abc")
@@ -141,7 +141,7 @@ def test_a_failed_sync_is_never_tried_again(tmp_path: pathlib.Path, monkeypatch:
     def fail(descriptor: int) -> None:
         raise OSError(errno.EIO, "lost")
 
-    monkeypatch.setattr(files, "_sync_descriptor", fail)
+    monkeypatch.setattr(disk_file, "_sync_descriptor", fail)
     with pytest.raises(OSError, match="lost"):
         file.sync()
     monkeypatch.undo()
@@ -150,7 +150,7 @@ def test_a_failed_sync_is_never_tried_again(tmp_path: pathlib.Path, monkeypatch:
 
 
 def test_a_long_read_is_put_together_from_pieces(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_READ_PIECE_BYTES_MAX", 7)
+    monkeypatch.setattr(disk_file, "_READ_PIECE_BYTES_MAX", 7)
     fs.write_file_atomically(f"{tmp_path}/a", bytes(range(100)))
     assert fs.read_file(f"{tmp_path}/a") == bytes(range(100))
 
@@ -163,7 +163,7 @@ def test_an_atomic_write_that_fails_leaves_the_old_content(
     def fail(descriptor: int) -> None:
         raise OSError(errno.EIO, "lost")
 
-    monkeypatch.setattr(files, "_sync_descriptor", fail)
+    monkeypatch.setattr(disk_file, "_sync_descriptor", fail)
     with pytest.raises(OSError, match="lost"):
         fs.write_file_atomically(f"{tmp_path}/a", b"new")
     assert fs.read_file(f"{tmp_path}/a") == b"old"
@@ -180,7 +180,7 @@ def test_an_atomic_write_syncs_the_content_before_the_name_and_the_folder_after(
         calls.append("rename")
         real(source, target)
 
-    monkeypatch.setattr(files, "_sync_descriptor", lambda descriptor: calls.append("content"))
+    monkeypatch.setattr(disk_file, "_sync_descriptor", lambda descriptor: calls.append("content"))
     monkeypatch.setattr(os, "fsync", lambda descriptor: calls.append("folder"))
     monkeypatch.setattr(os, "replace", replace)
     fs.write_file_atomically(f"{tmp_path}/a", b"x")

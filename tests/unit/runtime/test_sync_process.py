@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.files import DiskFile, DiskFileSystem
+from penstock.runtime.disk_file import DiskFile
+from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.sync_process import SyncProcess
 from penstock.runtime.workers import ThreadWorkers
 
