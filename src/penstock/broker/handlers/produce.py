@@ -19,6 +19,8 @@ from penstock.broker.api import Api
 from penstock.broker.connection import Connection
 from penstock.broker.handlers.produce_held import NeedsLook, Place, Prepared, Room
 from penstock.broker.handlers.produce_refusals import failed_result, refused_result
+from penstock.broker.handlers.produce_requests import AnyTopics, OneTopic, Request
+from penstock.broker.handlers.produce_topics import ProduceTopics
 from penstock.broker.handlers.produce_transactions import (
     Admitted,
     Ask,
@@ -30,21 +32,17 @@ from penstock.broker.handlers.produce_transactions import (
 )
 from penstock.broker.handlers.produce_wire import (
     BODY,
-    FIRST_WITH_TOPIC_ID,
     ProducePrefix,
     Result,
-    one_topic_response,
     parse_one_partition,
     parse_partitions,
     parse_prefix,
-    response,
 )
 from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
 from penstock.broker.timing import note, serve_timed
-from penstock.cluster.names import is_internal
-from penstock.model import BrokerError, ErrorCode, StorageFailed, TopicId, invariant
+from penstock.model import BrokerError, ErrorCode, StorageFailed, invariant
 from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
@@ -56,8 +54,6 @@ API = Api(key=0, versions=range(3, 14), name="Produce")
 
 ALL = -1
 ZSTD_SINCE = 7
-ADMIN_CLIENT_ID = "__admin_client"  # whoever calls itself this may write to internal topics, as in Kafka
-ADMIN_CLIENT_ID_RAW = len(ADMIN_CLIENT_ID).to_bytes(2, "big") + ADMIN_CLIENT_ID.encode()  # what a prefix starts with
 LONG_WAY = b""  # no answer is empty
 
 Entry = tuple[int, memoryview]
@@ -80,6 +76,7 @@ class ProduceHandler:
         self._meter = meter
         self._transactions = transactions
         self._replicas = replicas
+        self._topics = ProduceTopics(replicas, authorizer)
         self._parked = parked
         self._authorizer = authorizer
         self._clock = clock
@@ -112,7 +109,7 @@ class ProduceHandler:
             prefix = connection.produce_prefix = parse_prefix(buffer, start, end, version)
             if prefix is None:
                 return self._receive_any(connection, view, start, end, version, correlation_id)
-            self._resolve(connection, prefix)
+            self._topics.resolve(connection, prefix)
         one = parse_one_partition(prefix, buffer, view, start, end)
         if one is not None:
             replica = prefix.quick.get(one[0])
@@ -123,7 +120,7 @@ class ProduceHandler:
         entries = parse_partitions(prefix, buffer, view, start, end)
         if entries is None:
             return self._receive_any(connection, view, start, end, version, correlation_id)
-        request = _OneTopic(version, correlation_id, prefix)
+        request = OneTopic(version, correlation_id, prefix)
         return self._append(connection, request, prefix.acks, prefix.timeout_ms, [(prefix.replicas, entries)])
 
     def _append_quickly(
@@ -150,7 +147,7 @@ class ProduceHandler:
         except BrokerError as failed:
             # It can't be tried again: what was written, if anything, is the log's to know.
             result = failed_result(index, failed, log.log_start_offset)
-            return self._answer(connection, _OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
+            return self._answer(connection, OneTopic(prefix.version, correlation_id, prefix), acks, 0, [[result]], [])
         replica.appended_bytes += len(records)
         if acks == 0:
             return None
@@ -168,7 +165,7 @@ class ProduceHandler:
     ) -> bytes | None:
         header, position = decode_request_header(view[:end], start)
         message, _ = request_decoder(0, version)(view[:end], position)
-        request = _AnyTopics(
+        request = AnyTopics(
             version,
             correlation_id,
             [(t.name, t.topic_id) for t in message.topic_data],
@@ -176,43 +173,16 @@ class ProduceHandler:
         )
         topics: list[Topic] = []
         for topic in message.topic_data:
-            replicas = self._replicas_of(connection, version, topic.name, topic.topic_id, header.client_id)
+            replicas = self._topics.find(connection, version, topic.name, topic.topic_id, header.client_id)
             topics.append((replicas, [(p.index, _view(p.records)) for p in topic.partition_data]))
         return self._append(connection, request, message.acks, message.timeout_ms, topics)
-
-    def _resolve(self, connection: Connection, prefix: ProducePrefix) -> None:
-        by_id = prefix.version >= FIRST_WITH_TOPIC_ID
-        name, topic_id = ("", prefix.topic_id) if by_id else (prefix.topic, b"")
-        client_id = ADMIN_CLIENT_ID if prefix.raw.startswith(ADMIN_CLIENT_ID_RAW) else None
-        prefix.replicas = self._replicas_of(connection, prefix.version, name, topic_id, client_id)
-        if isinstance(prefix.replicas, dict) and -1 <= prefix.acks <= 1:
-            prefix.quick = {index: replica for index, replica in prefix.replicas.items() if _is_quick(replica)}
-        prefix.generation = self._replicas.generation
-
-    def _replicas_of(
-        self, connection: Connection, version: int, name: str, topic_id: bytes, client_id: str | None
-    ) -> dict[int, Replica] | ErrorCode:
-        if version >= FIRST_WITH_TOPIC_ID:
-            found = self._replicas.topic_name(TopicId(topic_id))
-            if found is None:
-                return ErrorCode.UNKNOWN_TOPIC_ID
-            name = found
-        allowed = self._authorizer.allows(
-            connection.principal, connection.peer_host, Operation.WRITE, ResourceType.TOPIC, name
-        )
-        if not allowed:
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        replicas = self._replicas.of_topic(name)
-        if replicas and is_internal(name) and client_id != ADMIN_CLIENT_ID:
-            return ErrorCode.INVALID_TOPIC_EXCEPTION
-        return replicas
 
     # --- the same for every shape of request
 
     def _append(
         self,
         connection: Connection,
-        request: _OneTopic | _AnyTopics,
+        request: Request,
         acks: int,
         timeout_ms: int,
         topics: Sequence[Topic],
@@ -313,7 +283,7 @@ class ProduceHandler:
         self,
         connection: Connection,
         prepared: Prepared,
-        request: _OneTopic | _AnyTopics,
+        request: Request,
         looks: Sequence[NeedsLook],
         rooms: Sequence[Room],
         asks: Sequence[Ask],
@@ -341,7 +311,7 @@ class ProduceHandler:
     def _append_all(
         self,
         connection: Connection,
-        request: _OneTopic | _AnyTopics,
+        request: Request,
         acks: int,
         timeout_ms: int,
         topics: Sequence[Topic],
@@ -398,7 +368,7 @@ class ProduceHandler:
     def _answer(
         self,
         connection: Connection,
-        request: _OneTopic | _AnyTopics,
+        request: Request,
         acks: int,
         timeout_ms: int,
         results: list[list[Result]],
@@ -416,41 +386,6 @@ class ProduceHandler:
         parked = ParkedProduce(connection.park(), request.response, results, wait_for, self._parked)
         self._parked.park(parked, timeout_ms)
         return None
-
-
-class _OneTopic:
-    __slots__ = ("_correlation_id", "_prefix", "version")
-    transactional_id: str | None = None
-
-    def __init__(self, version: int, correlation_id: int, prefix: ProducePrefix) -> None:
-        self.version = version
-        self._correlation_id = correlation_id
-        self._prefix = prefix
-
-    def response(self, results: list[list[Result]]) -> bytes:
-        return one_topic_response(self.version, self._correlation_id, self._prefix, results[0])
-
-
-class _AnyTopics:
-    __slots__ = ("_correlation_id", "_topics", "transactional_id", "version")
-
-    def __init__(
-        self, version: int, correlation_id: int, topics: list[tuple[str, bytes]], *, transactional_id: str | None
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.version = version
-        self._correlation_id = correlation_id
-        self._topics = topics
-
-    def response(self, results: list[list[Result]]) -> bytes:
-        # A topic without partitions is not answered for, as in Kafka.
-        rows = [(name, topic_id, row) for (name, topic_id), row in zip(self._topics, results, strict=True) if row]
-        return response(self.version, self._correlation_id, rows)
-
-
-def _is_quick(replica: Replica) -> bool:
-    log = replica.partition.log
-    return not (log.needs_deep_look or log.config.timestamp_is_append_time)
 
 
 def _view(records: bytes | memoryview | None) -> memoryview:
