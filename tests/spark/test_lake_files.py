@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -91,6 +92,21 @@ def test_a_file_grows_with_what_it_had_and_one_that_was_changed_is_not_replaced(
     pq.write_table(pa.Table.from_batches([rows(0, [0, 1])]), lake / first.move.final)
     with pytest.raises(LakeError, match="has 2 records, and the lake says 3: was it changed"):
         written(lake, rows(3, [3]), growing=growing)
+
+
+def test_a_file_that_has_grown_full_is_followed_by_a_new_one(lake: Path) -> None:
+    (first,) = written(lake, rows(0, [0, 1]))
+    (lake / first.move.final).parent.mkdir(parents=True)
+    (lake / first.move.staged).rename(lake / first.move.final)
+    small = msgspec.structs.replace(
+        target(lake, {"1970-01-01": Growing(first.move.final, first.file)}), file_size_bytes=1
+    )
+    dates = DateFiles(small, DiskFileSystem())
+    for start in (2, 4, 6):
+        dates.add(rows(start, [start, start + 1]))
+    done = dates.close()
+    assert [offsets(lake, one) for one in done] == [[0, 1, 2, 3], [4, 5], [6, 7]]
+    assert done[0].move.final == first.move.final and len({one.move.final for one in done}) == 3
 
 
 def test_a_file_is_synced_before_anybody_hears_of_it(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:

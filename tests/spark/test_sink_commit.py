@@ -19,6 +19,9 @@ from penstock.client.admin import Admin, ConfigResource
 from penstock.client.groups import Groups
 from penstock.client.transactions import Transactions
 from penstock.model import TopicPartition
+from penstock.spark.sink import commit as committing
+from penstock.spark.sink import rows as encoding
+from penstock.spark.sink import tasks as sending
 from penstock.spark.sink.errors import SinkFailed
 from penstock.spark.sink.messages import PREFIX, write_of_query
 from penstock.spark.sink.options import parse_sink_options
@@ -299,6 +302,30 @@ def test_a_task_that_says_nothing_of_its_rows_is_missed(query: Query, broker: Br
     assert committed(broker.bootstrap_servers, topic) == []
     with pytest.raises(SinkFailed, match="a task of micro-batch 0 answers for 1"):
         writer.commit(query.stage(0), 1)
+
+
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+def test_what_does_not_go_in_one_piece_goes_in_many_and_in_order(
+    broker: Broker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, delivery: str
+) -> None:
+    """Chunks of some rows, batches of a few, and some of these sent at once."""
+    monkeypatch.setattr(encoding, "CHUNK_BYTES", 2_000)
+    monkeypatch.setattr(encoding, "BATCH_BYTES", 200)
+    for module in (committing, sending):
+        monkeypatch.setattr(module, "SENT_AT_ONCE_BYTES", 600)
+    broker.create_topic(topic, partitions=3)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic, "delivery": delivery}
+    writer = BatchWriter(parse_sink_options({**given, "stagingDir": str(tmp_path)}, is_stream=False))
+    rows = [
+        pa.RecordBatch.from_pydict({"key": [f"{number % 7}" for number in some], "value": [f"{one}" for one in some]})
+        for some in (range(start, start + 50) for start in range(0, 1_000, 50))
+    ]
+    writer.commit([writer.write(iter(rows))])
+    found = [int(record.value or b"-1") for record in committed(broker.bootstrap_servers, topic)]
+    assert sorted(found) == list(range(1_000))
+    for key in range(7):
+        its = [number for number in found if number % 7 == key]
+        assert its == sorted(its)
 
 
 def test_a_task_that_fails_takes_its_file_along(query: Query) -> None:
