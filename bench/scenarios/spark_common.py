@@ -18,6 +18,7 @@ PARTITIONS = 4
 CODEC = ("pyarrow", "numba")
 SPARK = ("pyspark", *CODEC)
 FILL_S_MAX = 300.0
+TRACEBACK = "Traceback (most recent call last):"
 
 
 def are_installed(bench: Bench, packages: tuple[str, ...]) -> bool:
@@ -63,7 +64,16 @@ def failing_without_a_figure() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise LoadFailed((str(error).splitlines() or [type(error).__name__])[0]) from error
+        raise LoadFailed(_in_a_line(error)) from error
+
+
+def _in_a_line(error: Exception) -> str:
+    """Spark's messages have hundreds. Of a failed Python worker the first one says nothing: its traceback begins in it,
+    and the next line that is not indented is what was raised."""
+    first, *rest = str(error).splitlines() or [type(error).__name__]
+    if not first.endswith(TRACEBACK):
+        return first
+    return first.removesuffix(TRACEBACK) + next((line for line in rest if line[:1].strip()), "no reason given")
 
 
 def rates(*, records: int, size_bytes: int, seconds: float) -> Sample:
