@@ -13,53 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.cli.main import main
 from spark.lake_support import share_session
-from support.certificates import Authority, needs_openssl
-from support.gate import Gate, secured_broker
+from spark.secured import CANARY, Secured, no_canary_below, no_canary_in, opened, penstock, secured_gate
+from support.certificates import needs_openssl
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = needs_openssl
 
-CANARY = "canary-7f3a91"
-USER = "alice"
-MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
-
-
-class Secured:
-    """A gate with a broker behind it, and what opens it."""
-
-    def __init__(self, gate: Gate, authority: Authority) -> None:
-        self.address = gate.bootstrap_servers
-        self._authority = authority
-
-    def settings(self, password: str = CANARY) -> dict[str, str]:
-        return {
-            "security.protocol": "SASL_SSL",
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self._authority.path),
-            "sasl.mechanism": "SCRAM-SHA-512",
-            "sasl.jaas.config": f'{MODULE} username="{USER}" password="{password}";',
-        }
-
-    def options(self, password: str = CANARY, **more: str) -> dict[str, str]:
-        given = {f"kafka.{name}": value for name, value in self.settings(password).items()}
-        return {"kafka.bootstrap.servers": self.address, **given, **more}
-
-    def file(self, folder: Path, password: str = CANARY) -> Path:
-        path = folder / f"client-{len(password)}.properties"
-        path.write_text("".join(f"{name}={value}\n" for name, value in self.settings(password).items()))
-        return path
-
 
 @pytest.fixture(scope="module")
 def secured(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    authority = Authority(tmp_path_factory.mktemp("certificates"))
-    gate = Gate(certificate=authority.certificate("broker"), users={USER: CANARY})
-    with secured_broker(gate):
-        yield Secured(gate, authority)
+    with secured_gate(tmp_path_factory.mktemp("certificates")) as found:
+        yield found
 
 
 @pytest.fixture
@@ -69,29 +36,6 @@ def filled(spark: SparkSession, secured: Secured, topic: str, tmp_path: Path) ->
     frame = spark.range(0, 100, 1, 2).selectExpr("CAST(id AS STRING) AS key", "CAST(id AS STRING) AS value")
     frame.write.format("penstock").options(**secured.options(topic=topic)).mode("append").save()
     return topic
-
-
-def opened(secured: Secured, folder: Path, password: str = CANARY) -> list[str]:
-    return ["-b", secured.address, "--command-config", str(secured.file(folder, password))]
-
-
-def penstock(*arguments: str) -> int:
-    try:
-        return main(list(arguments))
-    except SystemExit as end:
-        return int(end.code or 0)
-
-
-def no_canary_in(*texts: str) -> None:
-    for text in texts:
-        assert CANARY not in text
-
-
-def no_canary_below(folder: Path) -> None:
-    files = [file for file in folder.rglob("*") if file.is_file() and not file.name.endswith("properties")]
-    assert files
-    for file in files:
-        assert CANARY.encode() not in file.read_bytes(), file
 
 
 def shown_of(frame: Any) -> str:

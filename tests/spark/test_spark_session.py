@@ -5,14 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from penstock import __version__
 from penstock.spark import session as sessions
 from penstock.spark.java import Java
-from penstock.spark.session import SessionFailed, check_nodes, start_session, use_a_java, use_this_python
+from penstock.spark.session import (
+    NODE_TASKS_MAX,
+    SessionFailed,
+    check_nodes,
+    end_session,
+    start_session,
+    use_a_java,
+    use_this_python,
+)
 from spark.clusters import NO_PENSTOCK, OTHER_PENSTOCK, OTHER_PYTHON, python_with
 
 if TYPE_CHECKING:
@@ -54,8 +62,14 @@ def test_this_python_is_used_unless_the_user_has_said_otherwise(monkeypatch: pyt
     assert os.environ["PYSPARK_PYTHON"] == "/other/python"
 
 
-def test_nodes_like_this_one_are_fine(spark: SparkSession) -> None:
+def test_nodes_like_this_one_are_asked_by_many_tasks_and_are_fine(spark: SparkSession) -> None:
+    spark.sparkContext.setJobGroup("nodes", "the check of the nodes")
     check_nodes(spark)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    tracker = spark.sparkContext.statusTracker()
+    jobs = filter(None, (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("nodes")))
+    stages = filter(None, (tracker.getStageInfo(stage) for job in jobs for stage in job.stageIds))
+    assert max(stage.numCompletedTasks for stage in stages) == NODE_TASKS_MAX
 
 
 def test_another_penstock_on_a_node_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,6 +108,44 @@ def test_the_embedded_session_listens_on_this_machine_only(spark: SparkSession) 
     settings = dict(spark.sparkContext.getConf().getAll())
     assert settings["spark.driver.host"] == settings["spark.driver.bindAddress"] == "127.0.0.1"
     assert settings["spark.ui.enabled"] == "false"
+
+
+@pytest.mark.parametrize("failure", [None, RuntimeError("the JVM is gone")])
+def test_a_session_ends_without_a_word_and_leaves_the_log_as_it_was(
+    spark: SparkSession, failure: Exception | None
+) -> None:
+    context: Any = spark.sparkContext
+    log4j = context._jvm.org.apache.logging.log4j
+    levels: list[str] = []
+
+    class Ending:
+        sparkContext = context
+
+        def stop(self) -> None:
+            levels.append(str(log4j.LogManager.getRootLogger().getLevel()))
+            if failure is not None:
+                raise failure
+
+    before = str(log4j.LogManager.getRootLogger().getLevel())
+    end_session(cast("SparkSession", Ending()))
+    assert levels == ["OFF"] and before != "OFF"
+    assert str(log4j.LogManager.getRootLogger().getLevel()) == before
+
+
+def test_a_session_of_a_server_has_no_log_of_ours_and_ends() -> None:
+    class OnServer:
+        is_ended = False
+
+        @property
+        def sparkContext(self) -> None:
+            raise RuntimeError("there is none with Spark Connect")
+
+        def stop(self) -> None:
+            self.is_ended = True
+
+    session = OnServer()
+    end_session(cast("SparkSession", session))
+    assert session.is_ended
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def broker_address(options: argparse.Namespace) -> str:
 @contextlib.contextmanager
 def session_of(options: argparse.Namespace, name: str) -> Iterator[SparkSession]:
     """The session that the options ask for; it ends with the block."""
-    from penstock.spark.session import start_session
+    from penstock.spark.session import end_session, start_session
 
     if not options.trace:
         _silence_connect()
@@ -48,8 +48,7 @@ def session_of(options: argparse.Namespace, name: str) -> Iterator[SparkSession]
     try:
         yield session
     finally:
-        with contextlib.suppress(Exception):  # what it would say is no news after what ended the block
-            session.stop()
+        end_session(session)  # what it would say is no news after what ended the block
 
 
 def _silence_connect() -> None:

@@ -85,9 +85,30 @@ def _check_or_end(session: SparkSession) -> None:
     try:
         check_nodes(session)
     except SessionFailed:
-        with contextlib.suppress(Exception):
-            session.stop()
+        end_session(session)
         raise
+
+
+def end_session(session: SparkSession) -> None:
+    """Without a word: an executor that still speaks to a scheduler that is gone makes Spark write a page about it."""
+    with contextlib.suppress(Exception), _silence(session):
+        session.stop()
+
+
+@contextlib.contextmanager
+def _silence(session: SparkSession) -> Iterator[None]:
+    try:
+        context: Any = session.sparkContext
+        log4j = context._jvm.org.apache.logging.log4j
+        levels, before = log4j.core.config.Configurator, log4j.LogManager.getRootLogger().getLevel()
+        levels.setRootLevel(log4j.Level.OFF)
+    except Exception:  # Spark Connect has no context: the server's log is the server's
+        yield
+        return
+    try:
+        yield
+    finally:
+        levels.setRootLevel(before)  # for the next session of this process
 
 
 def use_this_python() -> None:

@@ -1,0 +1,88 @@
+"""A job that Spark writes a log of events about: it writes, reads, copies a stream, and fails with a wrong password.
+
+    python logged_job.py '{"is_plain": ..., "settings": {...}, "options": {...}, "wrong": {...}, "topic": ..., ...}'
+
+Ends with 0 when everything went as it should, and the log is complete then.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS = 20
+REFUSAL = "does not let user alice in by SCRAM-SHA-512"
+
+
+def main(plan: dict[str, Any]) -> None:
+    spark = plain_session(plan["settings"]) if plan["is_plain"] else our_session(plan["settings"])
+    try:
+        topic, given = plan["topic"], plan["options"]
+        rows = spark.range(ROWS).selectExpr("CAST(id AS STRING) AS value")
+        rows.write.format("penstock").options(**given, topic=topic).mode("append").save()
+        read = spark.read.format("penstock").options(**given, subscribe=topic).load()
+        assert read.count() == ROWS
+        assert view(spark, {**given, "subscribe": topic}) == ROWS
+        copy(spark, given, topic, plan["folder"])
+        wrong = spark.read.format("penstock").options(**plan["wrong"], subscribe=topic).load()
+        expect_refusal(lambda: wrong.count())
+        expect_refusal(
+            lambda: rows.write.format("penstock").options(**plan["wrong"], topic=topic).mode("append").save()
+        )
+    finally:
+        spark.stop()
+
+
+def our_session(settings: dict[str, str]) -> SparkSession:
+    from penstock.spark.session import start_session
+
+    return start_session("logged", master="local[2]", config=settings)
+
+
+def plain_session(settings: dict[str, str]) -> SparkSession:
+    """One that is made as people make theirs."""
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.session import embedded_settings, use_a_java, use_this_python
+
+    use_this_python()
+    use_a_java()
+    builder = SparkSession.builder.appName("logged").master("local[2]")
+    for name, value in {**embedded_settings(), **settings}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def view(spark: SparkSession, options: dict[str, str]) -> int:
+    listed = ", ".join(f"'{name}' '{value}'" for name, value in options.items())
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING penstock OPTIONS ({listed})")
+    return int(spark.sql("SELECT count(*) FROM numbers").collect()[0][0])
+
+
+def copy(spark: SparkSession, given: dict[str, str], topic: str, folder: str) -> None:
+    rows = spark.readStream.format("penstock").options(**given, subscribe=topic, startingOffsets="earliest").load()
+    query = (
+        rows.select("value")
+        .writeStream.format("penstock")
+        .options(**given, topic=f"{topic}-copy", checkpointLocation=f"{folder}/checkpoint")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+
+
+def expect_refusal(action: Any) -> None:
+    try:
+        action()
+    except Exception as error:
+        assert REFUSAL in str(error), error
+    else:
+        raise AssertionError("a wrong password was let in")
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
