@@ -80,6 +80,19 @@ def test_more_days_than_files_may_be_open_lose_and_repeat_nothing(lake: Path, mo
     assert len({one.move.final for one in done}) == len(done) > 5
 
 
+@pytest.mark.parametrize("limit", ["ROW_GROUP_BYTES", "BUFFERED_BYTES_MAX"])
+def test_rows_that_do_not_wait_in_memory_are_in_the_file(
+    lake: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    monkeypatch.setattr(files, limit, rows(0, [0] * 3).nbytes + 1)
+    done = written(lake, *(rows(start, [0, DAY_US, 1]) for start in range(0, 30, 3)))
+    assert [offsets(lake, one) for one in done] == [
+        [offset for offset in range(30) if offset % 3 != 1],
+        [offset for offset in range(30) if offset % 3 == 1],
+    ]
+    assert all(pq.ParquetFile(lake / one.move.staged).num_row_groups > 1 for one in done)
+
+
 def test_a_file_grows_with_what_it_had_and_one_that_was_changed_is_not_replaced(lake: Path) -> None:
     (first,) = written(lake, rows(0, [0, 1, 2]))
     (lake / first.move.final).parent.mkdir(parents=True)
