@@ -56,8 +56,8 @@ _new = tuple.__new__  # skips the NamedTuple constructor's argument handling
 CHECKPOINT_BYTES = 24 * 1024 * 1024
 """A log that grew by this much asks for a checkpoint before its half second is over."""
 SCAN_BYTES_MAX = 60 * 1024 * 1024
-"""Appends wait for the checkpoint rather than leave more than this to recovery: with the steps of the index, the 64 MiB
-that are promised. A batch has room behind any checkpoint, however large it is."""
+"""Appends wait for the checkpoint when this much is left to recovery. With the batch that goes beyond it and two in a
+step of the index that is less than the 64 MiB that are promised, for batches of up to a MiB."""
 
 
 class Appended(NamedTuple):
@@ -228,7 +228,7 @@ class PartitionLog:
             active is not None
             and self.accepts
             and not self.roll_is_due
-            and self.bytes_since_checkpoint + size_bytes <= self.scan_room_bytes
+            and self.bytes_since_checkpoint < self.scan_room_bytes
             and active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits)
         )
 
@@ -315,19 +315,18 @@ class PartitionLog:
             elif self.roll_is_due or not self.active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits):
                 await log_changes.roll(self, now_ms)
 
-        if self.bytes_since_checkpoint + size_bytes > self.scan_room_bytes:
-            await self._shorten_scan(size_bytes)
+        if self.bytes_since_checkpoint >= self.scan_room_bytes:
+            await self._shorten_scan()
         if not self.can_append(size_bytes, max_timestamp_ms, now_ms):
             await self.change("make room", work)
 
-    async def _shorten_scan(self, size_bytes: int) -> None:
+    async def _shorten_scan(self) -> None:
         """A crash now would leave recovery more to read than is promised."""
         self.require_working()
         await self.ports.checkpointed(self)
         self.require_working()
         if self.bytes_before_checkpoint >= log_checkpoint.SNAPSHOT_BYTES:
             raise StorageFailed(message=f"the checkpoint of {self.tp} could not be written")
-        self.scan_room_bytes = max(self.scan_room_bytes, self.bytes_since_checkpoint + size_bytes)
 
     # --- changes of its files -----------------------------------------------------------------------------------------
 
