@@ -26,8 +26,11 @@ from .spark_common import (
 SIZE_BYTES, SIZE_BYTES_QUICK = 800_000_000, 300_000_000
 MICRO_BATCH = 2_000_000
 """Records in a micro-batch: what some seconds of a busy topic bring."""
+NARROW = "exactly once, two columns read"
+"""As the guide advises where columns are not needed: Spark asks a Python source for all unless they are named."""
 WAYS = {
     "exactly once": {},
+    NARROW: {},
     "exactly once, lz4": {"kafka.compression.type": "lz4"},
     "at least once": {"delivery": "at-least-once"},
 }
@@ -44,8 +47,9 @@ def _copy(record_bytes: int) -> Callable[[Bench], Samples]:
 
             def one_run(way: str) -> Sample:
                 folder = bench.data / "spark"
+                reader = spark.readStream.schema("key binary, value binary") if way == NARROW else spark.readStream
                 try:
-                    return _one_copy(spark, server.bootstrap, source, target, str(folder), WAYS[way], record_bytes)
+                    return _one_copy(reader, server.bootstrap, source, target, str(folder), WAYS[way], record_bytes)
                 finally:
                     shutil.rmtree(folder, ignore_errors=True)
                     shutil.rmtree(f"{folder}-staging", ignore_errors=True)
@@ -58,10 +62,10 @@ def _copy(record_bytes: int) -> Callable[[Bench], Samples]:
 
 
 def _one_copy(
-    spark: Any, bootstrap: str, source: str, target: str, checkpoint: str, sink: dict[str, str], record_bytes: int
+    reader: Any, bootstrap: str, source: str, target: str, checkpoint: str, sink: dict[str, str], record_bytes: int
 ) -> Sample:
     frame = (
-        spark.readStream.format("penstock")
+        reader.format("penstock")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
@@ -99,13 +103,9 @@ SCENARIOS = (
     _scenario(
         "spark-sink-100b",
         100,
-        (
-            Bar(
-                "source to exactly-once sink: at least 0.7 M records/s",
-                M_RECORDS_PER_S,
-                absolute=0.7,
-                subject="exactly once",
-            ),
+        tuple(
+            Bar("source to exactly-once sink: at least 0.7 M records/s", M_RECORDS_PER_S, absolute=0.7, subject=subject)
+            for subject in ("exactly once", NARROW)
         ),
     ),
     _scenario("spark-sink-1k", 1_000, ()),
