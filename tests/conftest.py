@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 BUGS = re.compile(r"Traceback|Fatal error")
 """What a broker's log never says: a bug of ours, or what the event loop says of one."""
 OVERRIDE = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
+
+
+def pytest_configure() -> None:
+    """A shell starts what runs in its background deaf to Ctrl-C, and whatever that starts: the tests of Ctrl-C could
+    only fail."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
