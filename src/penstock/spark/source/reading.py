@@ -73,7 +73,8 @@ class _Reading:
         self._options = options
         self._wanted = wanted
         self._topic_id = topic_id
-        self._reader: Reader | None = None
+        self._reader: Reader | None = None  # lives on the link's thread, and is asked nothing from here
+        self._position = wanted.from_offset
 
     def next_batches(self) -> list[FetchedBatch]:
         """Some more; none when the end is reached. ``ClientError`` when it can't be."""
@@ -82,16 +83,15 @@ class _Reading:
             self._link.run(self._check_topic)
             self._reader = self._link.once(self._open)
         while True:
-            before = self._reader.position(self._wanted.tp)
             try:
-                batches = self._link.once(self._take, timeout_s)
+                batches, self._position = self._link.once(self._take, timeout_s)
             except TimeoutError:
-                if self._reader.position(self._wanted.tp) > before:
+                before, self._position = self._position, self._link.once(self._where)
+                if self._position > before:
                     continue  # nothing but what a reader must not see, and a lot of it
                 raise self._stuck() from None
-            position = self._reader.position(self._wanted.tp)
-            if not batches and position < self._wanted.end_offset:  # the reader promises otherwise
-                what = f"{self._wanted.tp}: reading ended at offset {position}, before {self._wanted.end_offset}"
+            if not batches and self._position < self._wanted.end_offset:  # the reader promises otherwise
+                what = f"{self._wanted.tp}: reading ended at offset {self._position}, before {self._wanted.end_offset}"
                 raise ClientError(ErrorCode.UNKNOWN_SERVER_ERROR, what)
             return batches
 
@@ -122,9 +122,13 @@ class _Reading:
             timeout_s=settings.poll_timeout_s,
         )
 
-    async def _take(self, client: Client) -> list[FetchedBatch]:
+    async def _take(self, client: Client) -> tuple[list[FetchedBatch], int]:
         assert self._reader is not None
-        return await self._reader.take()
+        return await self._reader.take(), self._reader.position(self._wanted.tp)
+
+    async def _where(self, client: Client) -> int:
+        assert self._reader is not None
+        return self._reader.position(self._wanted.tp)
 
     def after(self, error: ClientError) -> int:
         """Where to go on after a failure; raises it, or ``DataLost``, when that is nowhere."""
@@ -133,8 +137,7 @@ class _Reading:
             self._report(f"{error}, before {tp} was read up to offset {end_offset}")
             return end_offset
         if error.code is ErrorCode.OFFSET_OUT_OF_RANGE:
-            assert self._reader is not None
-            position = self._reader.position(tp)
+            position = self._link.once(self._where)
             begin = self._link.run(lambda client: self._begin(client, tp))
             self._report(f"{tp}: offset {position} is not in the log, which begins at {begin}")
             return min(begin, end_offset) if begin > position else end_offset
@@ -150,8 +153,7 @@ class _Reading:
         report([what], is_failure=self._options.fail_on_data_loss)
 
     def _stuck(self) -> _Stuck:
-        assert self._reader is not None
-        tp, position = self._wanted.tp, self._reader.position(self._wanted.tp)
+        tp, position = self._wanted.tp, self._position
         seconds = self._options.client.poll_timeout_s
         return _Stuck(
             f"{tp}: nothing came at offset {position} for {seconds:g} s, and {self._wanted.end_offset} is the end"
