@@ -42,7 +42,7 @@ def _archive(record_bytes: int) -> Callable[[Bench], Samples]:
                 finally:
                     shutil.rmtree(folder, ignore_errors=True)
 
-            bench.attempt("warm-up", lambda: one_run("zstd"))
+            bench.warm_up_java(lambda: one_run("zstd"))
             return bench.in_turns(list(COMPRESSIONS), one_run)
 
     return run

@@ -55,7 +55,7 @@ def _copy(record_bytes: int) -> Callable[[Bench], Samples]:
                     shutil.rmtree(f"{folder}-staging", ignore_errors=True)
 
             prime_page_cache(bench.data, bench.plan.primed_bytes)
-            bench.attempt("warm-up", lambda: one_run("exactly once"))
+            bench.warm_up_java(lambda: one_run("exactly once"))
             return bench.in_turns(list(WAYS), one_run)
 
     return run

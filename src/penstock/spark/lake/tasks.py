@@ -55,9 +55,9 @@ class _Task:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
-        from penstock.spark.source.reading import check_version
+        from penstock.spark.worker import begin_task
 
-        check_version(self._planned_by)
+        begin_task(self._planned_by)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 answer = msgspec.json.encode(self._function(self._works[number]))

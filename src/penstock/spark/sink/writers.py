@@ -21,7 +21,7 @@ from penstock.spark.sink.messages import TaskDone, Write, write_of_batch, write_
 from penstock.spark.sink.options import SinkOptions
 from penstock.spark.sink.staging import Folder
 from penstock.spark.sink.tasks import current_task, send, stage
-from penstock.spark.source.reading import check_version
+from penstock.spark.worker import begin_task, keep_what_is_loaded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,12 +41,13 @@ class _Writer:
         self._planned_by = __version__
 
     def _write(self, write: Write, task: int, batches: Iterator[pa.RecordBatch]) -> TaskDone:
-        check_version(self._planned_by)
+        begin_task(self._planned_by)
         if self._is_staged:
             return stage(self._options, self._location, write, task, batches)
         return send(self._options, write, task, batches)
 
     def _commit(self, messages: Messages) -> None:
+        keep_what_is_loaded()
         done = _those_of_tasks(messages)
         if len(done) != len(messages):
             raise SinkFailed(

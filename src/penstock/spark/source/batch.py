@@ -15,7 +15,8 @@ from penstock.spark.source.link import Link
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.planning import ranges_between
 from penstock.spark.source.ranges import RangePartition, partitions_for
-from penstock.spark.source.reading import check_version, read_range
+from penstock.spark.source.reading import read_range
+from penstock.spark.worker import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,5 +37,5 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, RangePartition):  # what Spark makes of an empty list
             return iter(())
-        check_version(partition.planned_by)
+        begin_task(partition.planned_by)
         return read_range(self._options, partition.wanted, partition.topic_id, self._columns)

@@ -18,10 +18,6 @@ class WrongCheckpoint(RuntimeError):
     """The checkpoint was not written by a query like this one."""
 
 
-class VersionsDiffer(RuntimeError):
-    """Driver and executor are not the same Penstock."""
-
-
 FAIL_ON_DATA_LOSS_ADVICE = "set failOnDataLoss to false to go on with what is there"
 
 

@@ -14,14 +14,12 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from penstock import __version__
 from penstock.client import Client, ClientError
 from penstock.client.consumer import Reader
 from penstock.client.fetched import FetchedBatch
 from penstock.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from penstock.spark.source.cluster import earliest_offsets
 from penstock.spark.source.data_loss import report
-from penstock.spark.source.errors import VersionsDiffer
 from penstock.spark.source.link import Link
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.planning import OffsetRange
@@ -35,15 +33,6 @@ BUFFER_BYTES_MAX = 16 * 1024 * 1024
 """Fetched and not yet decoded, in each task."""
 
 GONE = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def check_version(planned_by: str) -> None:
-    """A task may be run by another installation than the one that planned it."""
-    if planned_by != __version__:
-        raise VersionsDiffer(
-            f"the driver has penstock {planned_by} and this executor has {__version__}: "
-            "install the same penstock[spark] on every node"
-        )
 
 
 def read_range(

@@ -36,8 +36,9 @@ from penstock.spark.source.offsets import Document, Offsets, read_document, star
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.planning import is_too_little, limit_in_proportion, ranges_between
 from penstock.spark.source.ranges import RangePartition, partitions_for
-from penstock.spark.source.reading import check_version, read_range
+from penstock.spark.source.reading import read_range
 from penstock.spark.source.values import LONG_MAX
+from penstock.spark.worker import begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,7 +145,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
-        check_version(partition.planned_by)
+        begin_task(partition.planned_by)
         return read_range(self._options, partition.wanted, partition.topic_id, self._columns)
 
     # ---- the group, and the end
