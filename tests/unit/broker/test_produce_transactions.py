@@ -229,6 +229,35 @@ def test_who_may_not_use_the_transactional_id_writes_nothing() -> None:
     asyncio.run(test())
 
 
+def test_an_open_transaction_is_no_way_in_for_who_may_not_use_its_id() -> None:
+    class OnlyFor:
+        name = "shop"
+
+        def allows(self, principal: object, host: str, operation: object, kind: ResourceType, name: str) -> bool:
+            return kind is not ResourceType.TRANSACTIONAL_ID or name == self.name
+
+    async def test() -> None:
+        world = await World().start(authorizer=OnlyFor())  # type: ignore[arg-type]
+        assert (await world.send(data()))[0].error_code == 0
+        (row,) = await world.send(data(1), transactional_id="another")
+        assert row.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        (row,) = await world.send(data(1), transactional_id=None)
+        assert row.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert (await world.send(data(1)))[0].base_offset == 1
+        await world.rig.tasks.cancel_all()
+
+    asyncio.run(test())
+
+
+def test_the_batches_that_follow_the_first_one_take_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: World) -> None:
+        await world.send(data())
+        monkeypatch.setattr(world.handler, "_append", None)
+        assert [(await world.send(data(sequence)))[0].base_offset for sequence in (1, 2)] == [1, 2]
+
+    run(test)
+
+
 def test_batches_without_a_transaction_ask_nobody() -> None:
     async def test(world: World) -> None:
         await world.send(data(attributes=0), transactional_id=None)

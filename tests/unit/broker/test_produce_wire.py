@@ -58,20 +58,21 @@ def parse(version: int, data: bytearray) -> tuple[ProducePrefix, list[tuple[int,
 @given(
     topic=st.text("abc.-_é", min_size=1, max_size=200),
     partitions=st.lists(st.tuples(st.integers(0, 2**31 - 1), st.binary(max_size=400)), min_size=1, max_size=5),
+    transactional_id=st.none() | st.text("tx-é", max_size=200),
 )
 @settings(max_examples=30, deadline=None)
 def test_the_common_shape_is_read_as_the_codec_reads_it(
-    version: int, topic: str, partitions: list[tuple[int, bytes | None]]
+    version: int, topic: str, partitions: list[tuple[int, bytes | None]], transactional_id: str | None
 ) -> None:
-    data = request_bytes(version, [(topic, partitions)])
+    data = request_bytes(version, [(topic, partitions)], transactional_id=transactional_id)
     parsed = parse(version, data)
     assert parsed is not None
     prefix, entries = parsed
     assert entries == partitions
-    assert (prefix.acks, prefix.timeout_ms) == (-1, 30_000)
+    assert (prefix.acks, prefix.timeout_ms, prefix.transactional_id) == (-1, 30_000, transactional_id)
     assert prefix.topic_id == TOPIC_ID if version >= 13 else prefix.topic == topic
     # The next request of the same producer starts with the same bytes.
-    again = request_bytes(version, [(topic, [(9, b"other")])])
+    again = request_bytes(version, [(topic, [(9, b"other")])], transactional_id=transactional_id)
     assert again.startswith(prefix.raw, 8)
 
 
@@ -79,7 +80,6 @@ def test_the_common_shape_is_read_as_the_codec_reads_it(
 def test_other_shapes_are_left_to_the_codec(version: int) -> None:
     assert parse(version, request_bytes(version, [("a", [(0, b"x")]), ("b", [(0, b"y")])])) is None
     assert parse(version, request_bytes(version, [("a", [(0, None)])])) is None
-    assert parse(version, request_bytes(version, [("a", [(0, b"x")])], transactional_id="tx")) is None
     assert parse(version, request_bytes(version, [])) is None
 
 
@@ -87,7 +87,8 @@ def test_other_shapes_are_left_to_the_codec(version: int) -> None:
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_whatever_it_accepts_after_damage_the_codec_accepts_too(version: int, data: st.DataObject) -> None:
-    good = request_bytes(version, [("topic", [(0, b"records"), (1, b"more")])])
+    transactional_id = data.draw(st.sampled_from([None, "tx"]))
+    good = request_bytes(version, [("topic", [(0, b"records"), (1, b"more")])], transactional_id=transactional_id)
     bad = bytearray(good)
     for _ in range(data.draw(st.integers(1, 3))):
         bad[data.draw(st.integers(4, len(bad) - 1))] = data.draw(st.integers(0, 255))
@@ -98,6 +99,7 @@ def test_whatever_it_accepts_after_damage_the_codec_accepts_too(version: int, da
         message, _ = request_decoder(0, version)(memoryview(bad), position)
         (topic,) = message.topic_data
         assert [(p.index, bytes(p.records)) for p in topic.partition_data] == parsed[1]
+        assert message.transactional_id == parsed[0].transactional_id
 
 
 @pytest.mark.parametrize("version", VERSIONS)

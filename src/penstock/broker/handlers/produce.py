@@ -40,14 +40,15 @@ from penstock.broker.handlers.produce_wire import (
 )
 from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
-from penstock.broker.security.authorizer import Authorizer, Operation, ResourceType
+from penstock.broker.security.authorizer import Authorizer
 from penstock.broker.timing import note, serve_timed
 from penstock.model import BrokerError, ErrorCode, StorageFailed, invariant
 from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
-from penstock.protocol.records.header import TRANSACTIONAL_BIT
+from penstock.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader
 from penstock.storage.admission import BatchRefused, LookNeeded, admit, plain_header
+from penstock.storage.log import PartitionLog
 from penstock.telemetry.requests import RequestMeter
 
 API = Api(key=0, versions=range(3, 14), name="Produce")
@@ -78,7 +79,6 @@ class ProduceHandler:
         self._replicas = replicas
         self._topics = ProduceTopics(replicas, authorizer)
         self._parked = parked
-        self._authorizer = authorizer
         self._clock = clock
         self._tasks = tasks
         self._workers = workers
@@ -136,7 +136,7 @@ class ProduceHandler:
         header = plain_header(records, log.config, now_ms, prefix.version >= ZSTD_SINCE)
         if (
             header is None
-            or header.attributes & TRANSACTIONAL_BIT
+            or (header.attributes & TRANSACTIONAL_BIT and not _is_going_on(prefix, header, log))
             or not log.can_append(len(records), header.max_timestamp, now_ms)
         ):
             return LONG_WAY
@@ -269,13 +269,7 @@ class ProduceHandler:
         self, connection: Connection, transactional_id: str | None, outcomes: Sequence[Sequence[Result | Admitted]]
     ) -> ErrorCode | None:
         """Kafka refuses the whole request: a transactional batch without an id can't be authorised."""
-        if transactional_id is None or not self._authorizer.allows(
-            connection.principal,
-            connection.peer_host,
-            Operation.WRITE,
-            ResourceType.TRANSACTIONAL_ID,
-            transactional_id,
-        ):
+        if transactional_id is None or not self._topics.allows(connection, transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers_of(outcomes)) > 1 else None
 
@@ -386,6 +380,11 @@ class ProduceHandler:
         parked = ParkedProduce(connection.park(), request.response, results, wait_for, self._parked)
         self._parked.park(parked, timeout_ms)
         return None
+
+
+def _is_going_on(prefix: ProducePrefix, header: BatchHeader, log: PartitionLog) -> bool:
+    """Whether a transactional batch is not the first one here of its transaction: its coordinator was asked before."""
+    return prefix.may_use_transaction and log.producers.is_open(header.producer_id, header.producer_epoch)
 
 
 def _view(records: bytes | memoryview | None) -> memoryview:

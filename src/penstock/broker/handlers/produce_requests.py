@@ -6,15 +6,18 @@ from penstock.broker.handlers.produce_wire import ProducePrefix, Result, one_top
 
 
 class OneTopic:
-    """As nearly all are: read by hand, outside a transaction."""
+    """As nearly all are: read by hand."""
 
     __slots__ = ("_correlation_id", "_prefix", "version")
-    transactional_id: str | None = None
 
     def __init__(self, version: int, correlation_id: int, prefix: ProducePrefix) -> None:
         self.version = version
         self._correlation_id = correlation_id
         self._prefix = prefix
+
+    @property
+    def transactional_id(self) -> str | None:
+        return self._prefix.transactional_id
 
     def response(self, results: list[list[Result]]) -> bytes:
         return one_topic_response(self.version, self._correlation_id, self._prefix, results[0])

@@ -1,4 +1,5 @@
-"""The topics of a Produce: found by name or by id, authorised, and internal ones only for the admin client."""
+"""The topics of a Produce: found by name or by id, authorised, and internal ones only for the admin client. And whether
+its transactional id may be used."""
 
 from __future__ import annotations
 
@@ -26,7 +27,18 @@ class ProduceTopics:
         prefix.replicas = self.find(connection, prefix.version, name, topic_id, client_id)
         if isinstance(prefix.replicas, dict) and -1 <= prefix.acks <= 1:
             prefix.quick = {index: replica for index, replica in prefix.replicas.items() if _is_quick(replica)}
+        transactional_id = prefix.transactional_id
+        prefix.may_use_transaction = transactional_id is not None and self.allows(connection, transactional_id)
         prefix.generation = self._replicas.generation
+
+    def allows(self, connection: Connection, transactional_id: str) -> bool:
+        return self._authorizer.allows(
+            connection.principal,
+            connection.peer_host,
+            Operation.WRITE,
+            ResourceType.TRANSACTIONAL_ID,
+            transactional_id,
+        )
 
     def find(
         self, connection: Connection, version: int, name: str, topic_id: bytes, client_id: str | None

@@ -43,17 +43,29 @@ class ProducePrefix:
         "flexible",
         "generation",
         "head_bytes",
+        "may_use_transaction",
         "pack_answer",
         "quick",
         "raw",
         "replicas",
         "timeout_ms",
         "topic_raw",
+        "transactional_id",
         "version",
     )
 
-    def __init__(self, version: int, raw: bytes, acks: int, timeout_ms: int, topic_raw: bytes) -> None:
+    def __init__(
+        self,
+        version: int,
+        raw: bytes,
+        acks: int,
+        timeout_ms: int,
+        topic_raw: bytes,
+        transactional_id: str | None = None,
+    ) -> None:
         self.version = version
+        self.transactional_id = transactional_id
+        self.may_use_transaction = False
         self.raw = raw
         self.acks = acks
         self.timeout_ms = timeout_ms
@@ -77,16 +89,21 @@ class ProducePrefix:
 
 
 def parse_prefix(buffer: bytearray, start: int, end: int, version: int) -> ProducePrefix | None:
-    """The prefix of a request for one topic outside a transaction; None: let the codec read it."""
+    """The prefix of a request for one topic; None: let the codec read it."""
     try:
         position = start + BODY
         (client_bytes,) = _i16(buffer, position)
         position += 2 + max(client_bytes, 0)
+        transactional_id = None
         if version >= FIRST_FLEXIBLE:
-            if buffer[position] != 0 or buffer[position + 1] != 0:  # header tags; transactional id
+            if buffer[position] != 0:  # header tags
                 return None
-            acks, timeout_ms = _acks_and_timeout(buffer, position + 2)
-            position += 8
+            length, position = _uvarint(buffer, position + 1)
+            if length:
+                transactional_id = buffer[position : position + length - 1].decode()
+                position += length - 1
+            acks, timeout_ms = _acks_and_timeout(buffer, position)
+            position += 6
             if buffer[position] != 2:  # one topic
                 return None
             topic_start = position + 1
@@ -96,19 +113,21 @@ def parse_prefix(buffer: bytearray, start: int, end: int, version: int) -> Produ
                 length, name_start = _uvarint(buffer, topic_start)
                 topic_end = name_start + length - 1
         else:
-            (transactional_bytes,) = _i16(buffer, position)
-            if transactional_bytes >= 0:
-                return None
-            acks, timeout_ms = _acks_and_timeout(buffer, position + 2)
-            (topics,) = _i32(buffer, position + 8)
+            (length,) = _i16(buffer, position)
+            position += 2
+            if length >= 0:
+                transactional_id = buffer[position : position + length].decode()
+                position += length
+            acks, timeout_ms = _acks_and_timeout(buffer, position)
+            (topics,) = _i32(buffer, position + 6)
             if topics != 1:
                 return None
-            topic_start = position + 12
+            topic_start = position + 10
             topic_end = topic_start + 2 + _i16(buffer, topic_start)[0]
         if topic_end > end:
             return None
         raw = bytes(buffer[start + BODY : topic_end])
-        prefix = ProducePrefix(version, raw, acks, timeout_ms, bytes(buffer[topic_start:topic_end]))
+        prefix = ProducePrefix(version, raw, acks, timeout_ms, bytes(buffer[topic_start:topic_end]), transactional_id)
         if version < FIRST_WITH_TOPIC_ID:
             _ = prefix.topic  # a name that is no UTF-8 is the codec's to refuse
         return prefix
