@@ -1,6 +1,6 @@
 """Spark: a topic into a lake of Parquet files, as `penstock pipeline archive` does it, commits included.
 
-Needs the extra `spark`; without it the scenario is left out (`make bench-spark` has it). One session (`local[2]`) for
+Needs the extra `spark`; without it the scenario is left out. One session (`local[2]`) for
 all runs, in this process: the seconds that a session takes to start are not measured.
 """
 

@@ -1,6 +1,6 @@
 """The Spark codec: whole fetches to Arrow columns and back, one thread, no broker and no Spark.
 
-Needs pyarrow and numba of the extra `spark`; without them the scenario is left out (`make bench-spark` has them).
+Needs pyarrow and numba of the extra `spark`; without them the scenario is left out.
 """
 
 from __future__ import annotations

@@ -22,10 +22,10 @@ TRACEBACK = "Traceback (most recent call last):"
 
 
 def are_installed(bench: Bench, packages: tuple[str, ...]) -> bool:
-    """Notes what is missing: the environment of `make bench` is without Spark, which is 1.4 GB."""
+    """Notes what is missing: Spark is 1.4 GB, and not everybody has it."""
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        bench.note(f"left out: {', '.join(missing)} not installed here; `make bench-spark` has them")
+        bench.note(f"left out: {', '.join(missing)} not installed here; `make bench` has them")
     return not missing
 
 

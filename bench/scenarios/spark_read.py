@@ -1,6 +1,6 @@
 """Spark: `spark.read...sum(length(value))`, our source beside Spark's own Kafka connector, with one broker and topic.
 
-Needs the extra `spark` (`make bench-spark` has it), and for the connector java, mvn, Maven Central and PyPI (its
+Needs the extra `spark`, and for the connector java, mvn, Maven Central and PyPI (its
 PySpark is an older one, in an environment of its own); what is missing is left out. Each side has one session
 (`local[2]`) for all its runs: the seconds that a session takes to start are not measured, the planning of each query
 is.

@@ -1,6 +1,6 @@
 """Spark, from a topic to a topic: the source, and the sink exactly once, staging and commit included.
 
-Needs the extra `spark`; without it the scenario is left out (`make bench-spark` has it). One session (`local[2]`) for
+Needs the extra `spark`; without it the scenario is left out. One session (`local[2]`) for
 all runs, in this process.
 """
 
