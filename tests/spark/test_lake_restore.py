@@ -143,6 +143,51 @@ def test_the_state_may_lie_elsewhere_and_a_topic_made_anew_begins_anew(
     assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
 
 
+@pytest.mark.parametrize("is_elsewhere", [False, True], ids=["in the lake", "where --state says"])
+def test_what_is_written_is_staged_where_all_nodes_see_it_and_nothing_of_it_stays(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path, is_elsewhere: bool
+) -> None:
+    lake, copy, states = tmp_path / "lake", f"{topic}-copy", tmp_path / "states"
+    archived(pipelines, spark_broker, topic, lake)
+    command = ("restore", topic, "--from", str(lake), "--as", copy, "--batch-records", "20")
+    staging = lake / "_penstock/restore-staging"
+    if is_elsewhere:
+        command, staging = (*command, "--state", str(states)), states / "staging"
+        states.mkdir()
+    staging.write_text("a file, where a folder is needed")
+    said = pipelines.fails(*command)
+    assert said.startswith(f"the staging folder {staging}/") and "can't be written to" in said
+    staging.unlink()
+    assert pipelines.json(*command)["records"] == 43
+    assert rows_of_topic(spark_broker, copy) == rows_of_topic(spark_broker, topic)
+    assert list(staging.iterdir()) == []
+
+
+def settings_of(broker: Broker, topic: str, copy: str) -> restores.RestoreSettings:
+    return restores.RestoreSettings(
+        bootstrap=broker.bootstrap_servers,
+        api_timeout_ms=15_000,
+        topics={topic: copy},
+        configs={},
+        batch_records=20,
+        compression="none",
+    )
+
+
+def test_what_a_killed_restore_has_staged_is_removed_by_the_next_one(
+    pipelines: Pipelines, spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    lake, copy = tmp_path / "lake", f"{topic}-copy"
+    archived(pipelines, spark_broker, topic, lake)
+    settings = settings_of(spark_broker, topic, copy)
+    (planned,) = restores.Restore(lambda: spark, settings, Lake(str(lake)), lambda _: None).plan()
+    left = Path(planned.file.staging)
+    left.mkdir(parents=True)
+    (left / "0-0-of-a-task.batches").touch()
+    assert pipelines.json("restore", topic, "--from", str(lake), "--as", copy)["records"] == 43
+    assert not left.exists()
+
+
 def test_a_restore_that_another_process_has_gone_on_with_is_not_begun_again(
     pipelines: Pipelines, spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
 ) -> None:
@@ -150,14 +195,7 @@ def test_a_restore_that_another_process_has_gone_on_with_is_not_begun_again(
     lake, copy = tmp_path / "lake", f"{topic}-copy"
     archived(pipelines, spark_broker, topic, lake)
     spark_broker.create_topic(copy, partitions=4)
-    settings = restores.RestoreSettings(
-        bootstrap=spark_broker.bootstrap_servers,
-        api_timeout_ms=15_000,
-        topics={topic: copy},
-        configs={},
-        batch_records=20,
-        compression="none",
-    )
+    settings = settings_of(spark_broker, topic, copy)
     late = restores.Restore(lambda: spark, settings, Lake(str(lake)), lambda _: None)
     (planned,) = late.plan()
     assert pipelines.json("restore", topic, "--from", str(lake), "--as", copy)["records"] == 43

@@ -37,7 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--batch-records", type=count, default=1_000_000, metavar="N", help="about so many in a transaction (1M)"
     )
     parser.add_argument(
-        "--state", metavar="FOLDER", help="where it notes how far it is (in the lake: for one that is read-only)"
+        "--state",
+        metavar="FOLDER",
+        help="where it notes how far it is, and stages (in the lake: for one that is read-only)",
     )
     parser.add_argument("--compression", choices=COMPRESSIONS, default="zstd", help="of batches (zstd)")
     add_pipeline_options(parser, dry_run="show what it would write, and write nothing")

@@ -5,7 +5,8 @@
     LAKE/_penstock/lock                                              held by whoever writes
     LAKE/_penstock/topics/orders.json                                what the lake knows of a topic (``state.py``)
     LAKE/_penstock/staging/<run>/<random>.staged                     files on their way
-    LAKE/_penstock/restores/<random>.json                            how far a restore is
+    LAKE/_penstock/restores/<name>.json                              how far a restore is
+    LAKE/_penstock/restore-staging/<name>/                           what a restore is about to write
 
 Spark, pandas and pyarrow pass over names that begin with an underscore. DuckDB does not, so that nothing in there ends
 in ``.parquet``: no pattern that a reader is likely to write finds a file before it is part of the lake.
@@ -23,6 +24,7 @@ LOCK_FILE = f"{HIDDEN}/lock"
 STATES = f"{HIDDEN}/topics"
 STAGING = f"{HIDDEN}/staging"
 RESTORES = f"{HIDDEN}/restores"
+RESTORE_STAGING = f"{HIDDEN}/restore-staging"
 
 
 def state_file(topic: str) -> str:

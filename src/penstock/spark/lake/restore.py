@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.runtime.environment import absolute_path
 from penstock.spark.lake import layout, restore_target
 from penstock.spark.lake.errors import LakeError
 from penstock.spark.lake.restore_state import (
@@ -111,13 +112,19 @@ class Restore:
         if known is None:
             raise LakeError(f"{self._lake.path} does not hold topic {topic}: {self._held()}")
         target = link.run(lambda client: restore_target.look_at(client, name))
-        folder = self._settings.state_folder or self._lake.at(layout.RESTORES)
-        file = RestoreFile(folder, cluster_id, topic, name, self._lake.fs)
+        file = RestoreFile(*self._folders(), cluster_id, topic, name, self._lake.fs)
         state = found = file.read()
         if state is not None and (state.lake_id, state.target_id) != (lake_id, target.topic_id):
             state = None  # of another lake at this place, or the topic is a new one by this name
         restore_target.check(target, known, is_resumed=state is not None, may_append=self._settings.may_append)
         return TopicRestore(known, target, file, state, found)
+
+    def _folders(self) -> tuple[str, str]:
+        """For states, and for what is staged: in the lake, or in the folder that stands in for it. The second is for
+        tasks, too, so that it must not be the sink's usual one, which is among the driver's temporary files."""
+        if (named := self._settings.state_folder) is not None:
+            return named, f"{absolute_path(named)}/staging"
+        return self._lake.at(layout.RESTORES), f"{self._lake.absolute_path}/{layout.RESTORE_STAGING}"
 
     def _held(self) -> str:
         held = self._lake.topics()
@@ -179,17 +186,18 @@ class Restore:
 
         seen = Observation()
         writer = rows.observe(seen, count(lit(1)).alias("records")).write.format("penstock").mode("append")
-        for name, value in self._sink_options(ready).items():
+        for name, value in self._sink_options(ready, one.file.staging).items():
             writer = writer.option(name, value)
         writer.save()
         return int(seen.get["records"])
 
-    def _sink_options(self, ready: RestoreState) -> dict[str, str]:
+    def _sink_options(self, ready: RestoreState, staging: str) -> dict[str, str]:
         return {
             "kafka.bootstrap.servers": self._settings.bootstrap,
             "kafka.compression.type": self._settings.compression,
             "topic": ready.target,
             "txnAppId": ready.app_id,
             "txnVersion": str(ready.chunk),
+            "stagingDir": staging,
             **self._settings.security,
         }

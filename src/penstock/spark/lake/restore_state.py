@@ -79,12 +79,16 @@ def with_chunk_done(restore: RestoreState, records: int) -> RestoreState:
 
 
 class RestoreFile:
-    """Where the state of one restore lies; held by one process at a time."""
+    """Where the state of one restore lies, and what is staged for it; held by one process at a time."""
 
-    def __init__(self, folder: str, cluster_id: str, topic: str, target: str, fs: FileSystem) -> None:
+    def __init__(
+        self, folder: str, staging_folder: str, cluster_id: str, topic: str, target: str, fs: FileSystem
+    ) -> None:
         name = hashlib.sha256("\0".join((cluster_id, topic, target)).encode()).hexdigest()[:24]
         self._folder = folder
         self._path = f"{folder}/{name}.json"
+        self.staging = f"{staging_folder}/{name}"
+        """A folder of this restore's own, which tasks write to: all nodes have to see it."""
         self._fs = fs
 
     @contextlib.contextmanager
@@ -98,10 +102,16 @@ class RestoreFile:
             ) from error
         if lock is None:
             raise LakeError("this restore is being done by another process: wait for its end")
-        try:
-            yield
-        finally:
-            lock.close()
+        with contextlib.closing(lock):
+            self._clear_staging()  # of a run that was killed: whatever it had staged is staged again
+            try:
+                yield
+            finally:
+                self._clear_staging()
+
+    def _clear_staging(self) -> None:
+        if self._fs.exists(self.staging):
+            self._fs.remove_tree(self.staging)
 
     def read(self) -> RestoreState | None:
         if not self._fs.exists(self._path):
