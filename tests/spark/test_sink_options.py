@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.spark.sink.addresses import shown
 from penstock.spark.sink.errors import SinkFailed
 from penstock.spark.sink.folders import staging_location
 from penstock.spark.sink.options import SinkOptions, parse_sink_options
@@ -138,4 +139,54 @@ def test_a_staging_folder_that_arrow_does_not_know_is_refused_without_its_secret
 
     with pytest.raises(SinkFailed, match="give the option stagingDir") as caught:
         Folder("ftp://user:hush@host/x", "q")
-    assert "hush" not in str(caught.value)
+    assert "hush" not in str(caught.value) and "user" not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["stagingDir", "checkpointLocation"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://CANARY:CANARY@bucket/staging",
+        "s3a://CANARY@bucket/staging",
+        "S3://CANARY%3ACANARY@bucket",
+        "s3://CANARY:CANARY/CANARY+CANARY@bucket/staging",
+        "s3://CANARY:12/CANARY@bucket/staging",
+        "hdfs://anna:CANARY@namenode:8020/staging",
+        "hdfs://anna%3aCANARY@namenode/staging",
+        "abfss://container:CANARY@account.dfs.core.windows.net/staging",
+        "abfs://account.dfs.core.windows.net/container?client_id=a&client_secret=CANARY",
+        "abfs://account.dfs.core.windows.net/container?sv=1&sig=CANARY",
+    ],
+)
+def test_an_address_with_credentials_is_refused_in_a_sentence_that_shows_none_of_them(
+    option: str, address: str
+) -> None:
+    said = wrong(option, address, is_stream=True)
+    assert said.startswith(f"{option} has credentials in it") and "by their environment" in said
+    assert "CANARY" not in said and "\n" not in said
+    assert "CANARY" not in shown(address)
+
+
+@pytest.mark.parametrize(
+    ("address", "as_shown"),
+    [
+        ("s3://bucket/a:b@c", "s3://bucket/..."),
+        ("s3://bucket?region=eu-west-1&scheme=https", "s3://bucket/..."),
+        ("hdfs://[::1]:8020/staging", "hdfs://[::1]:8020/..."),
+        ("hdfs://anna@namenode:8020/staging", "hdfs://namenode:8020/..."),
+        ("abfss://container@account.dfs.core.windows.net/staging", "abfss://account.dfs.core.windows.net/..."),
+        ("/a/b:c@d", "/a/b:c@d"),
+    ],
+)
+def test_names_in_an_address_are_no_credentials_and_messages_leave_them_out(address: str, as_shown: str) -> None:
+    assert stream(stagingDir=address).staging_dir == address
+    assert shown(address) == as_shown
+
+
+def test_an_address_that_is_none_is_not_repeated() -> None:
+    pytest.importorskip("pyarrow")
+    from penstock.spark.sink.staging import Folder
+
+    with pytest.raises(SinkFailed, match=r"^the staging folder \.\.\. can't be used") as caught:
+        Folder("CANARY:CANARY@bucket", "q")
+    assert "CANARY" not in str(caught.value)

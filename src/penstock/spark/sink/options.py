@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from penstock.protocol.records.compression import CODEC_NAMES
+from penstock.spark.sink.addresses import holds_credentials
 from penstock.spark.source import names
 from penstock.spark.source.errors import WrongOption
 from penstock.spark.source.given import Given
@@ -55,8 +56,8 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
     return SinkOptions(
         client=_client(options),
         topic=_text(options, names.TOPIC),
-        staging_dir=_text(options, names.STAGING_DIR),
-        checkpoint=_text(options, names.CHECKPOINT_LOCATION),
+        staging_dir=_place(options, names.STAGING_DIR),
+        checkpoint=_place(options, names.CHECKPOINT_LOCATION),
         delivery=delivery,
         app_id=app_id,
         version=version,
@@ -109,6 +110,18 @@ def _text(options: Given, name: str) -> str | None:
     if text is not None and not text.strip():
         raise WrongOption(f"{name} is empty")
     return None if text is None else text.strip()
+
+
+def _place(options: Given, name: str) -> str | None:
+    """A path or an address; one with credentials is not repeated in what is said about it."""
+    location = _text(options, name)
+    if location is not None and holds_credentials(location):
+        raise WrongOption(
+            f"{name} has credentials in it, which Spark's plans and logs would show: leave them out of the address, "
+            "and give them to driver and executors by their environment (for s3: AWS_ACCESS_KEY_ID and "
+            "AWS_SECRET_ACCESS_KEY, a profile, or a role)"
+        )
+    return location
 
 
 def _compression(options: Given) -> str:

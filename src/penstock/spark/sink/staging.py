@@ -22,6 +22,7 @@ from pyarrow import fs as arrow_fs
 from penstock.model import TopicPartition
 from penstock.ports import Clock, Random
 from penstock.protocol.records.checksum import crc32c
+from penstock.spark.sink.addresses import shown
 from penstock.spark.sink.errors import SinkFailed
 
 _log = logging.getLogger("penstock.spark")
@@ -56,7 +57,7 @@ class Folder:
     """The staging folder of one query."""
 
     def __init__(self, location: str, name: str) -> None:
-        self._location = location
+        self._shown = shown(location)
         self._fs, self._base = _opened(location)
         self._path = f"{self._base}/{name}"
         # Elsewhere each read is a request; here a buffer is only one more copy.
@@ -68,7 +69,7 @@ class Folder:
             self._fs.create_dir(self._path, recursive=True)
             stream = self._fs.open_output_stream(path, buffer_size=BUFFER_BYTES)
         except (OSError, pa.ArrowException) as error:
-            raise SinkFailed(f"the staging folder {self._location} can't be written to: {error}") from error
+            raise SinkFailed(f"the staging folder {self._shown} can't be written to: {error}") from error
         return StagingWriter(path, stream, lambda: self._delete_file(path))
 
     def check(self, files: Sequence[StagedFile]) -> None:
@@ -202,7 +203,7 @@ def _opened(location: str) -> tuple[arrow_fs.FileSystem, str]:
         system, path = arrow_fs.FileSystem.from_uri(uri)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise SinkFailed(
-            f"the staging folder {scheme}:... can't be used ({type(error).__name__}): give the option stagingDir, a "
-            "path or a URI that pyarrow.fs knows"
+            f"the staging folder {shown(location)} can't be used ({type(error).__name__}): give the option stagingDir, "
+            "a path or a URI that pyarrow.fs knows"
         ) from None
     return system, path.rstrip("/")
