@@ -13,6 +13,7 @@ from penstock.spark.pipeline.mistakes import Mistake, Place, WrongDeclaration
 from penstock.spark.pipeline.toml_lines import Path, lines_of
 
 _OPENS_TEXT = re.compile(r"(\"\"\"|'''|[|>][-+\d]*)\s*$")
+_TEXT, _MERGED = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
@@ -70,33 +71,45 @@ def read_yaml(file: str) -> Document:
 
     text = read_text(file)
     lines: dict[Path, int] = {}
-    twice: list[Mistake] = []
+    wrong: list[Mistake] = []
 
-    def walk(node: Any, path: Path) -> None:
-        if isinstance(node, yaml.MappingNode):
+    def walk(node: Any, path: Path, around: tuple[Any, ...]) -> None:
+        if any(node is outer for outer in around):
+            wrong.append(Mistake(Place(file, lines[path]), f"{path[-1]} holds itself"))
+        elif isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 inner = (*path, str(key.value))
                 if inner in lines:
-                    twice.append(Mistake(Place(file, key.start_mark.line + 1), f"{key.value} stands here twice"))
+                    wrong.append(Mistake(Place(file, key.start_mark.line + 1), f"{key.value} stands here twice"))
                 lines[inner] = key.start_mark.line + 1
-                walk(value, inner)
+                if isinstance(key, yaml.ScalarNode) and key.tag != _MERGED:
+                    # A key is text, as it is written: 1 is no number here, and on is not true.
+                    key.tag = _TEXT
+                walk(value, inner, (*around, node))
         elif isinstance(node, yaml.SequenceNode):
             for number, value in enumerate(node.value):
                 lines[(*path, str(number))] = value.start_mark.line + 1
-                walk(value, (*path, str(number)))
+                walk(value, (*path, str(number)), (*around, node))
+        else:
+            try:
+                loader.construct_object(node)
+            except ValueError as error:  # such as a date that is none
+                place = Place(file, node.start_mark.line + 1)
+                wrong.append(Mistake(place, f"{node.value} can't be read: {error}"))
 
     try:
-        tree = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = yaml.SafeLoader(text)
+        tree = loader.get_single_node()
         if tree is not None:
-            walk(tree, ())
-        values = yaml.safe_load(text)
+            walk(tree, (), ())
+        values = None if tree is None or wrong else loader.construct_document(tree)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         line = 1 if mark is None else mark.line + 1
         raise WrongDeclaration([Mistake(Place(file, line), f"this is no YAML: {problem}")]) from None
-    if twice:
-        raise WrongDeclaration(twice)
+    if wrong:
+        raise WrongDeclaration(wrong)
     if not isinstance(values, dict):
         raise WrongDeclaration(
             [Mistake(Place(file, 1), "there is no pipeline in this file: it needs name, source, sink")]

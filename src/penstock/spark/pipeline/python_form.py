@@ -33,7 +33,7 @@ class Pipeline:
     they are in TOML."""
 
     def __init__(self, name: str, **keys: Any) -> None:
-        self._values: dict[str, Any] = {"name": name, **keys}
+        self._values: dict[str, Any] = {"name": name, **{key: _plain(value) for key, value in keys.items()}}
         self._lines: dict[Path, int] = {}
         self._twice: list[tuple[int, str]] = []
         self._note((), _caller_line())
@@ -64,6 +64,7 @@ class Pipeline:
         return Document(file, self._values, self._lines)
 
     def _add(self, kind: str, name: str, keys: dict[str, Any], line: int) -> None:
+        name = str(name)
         tables = self._values.setdefault(kind, {})
         if name in tables:
             self._twice.append((line, f"{kind} {name} is declared twice"))
@@ -75,6 +76,9 @@ class Pipeline:
 
 
 def _plain(value: Any) -> Any:
+    """As a file would have it: lists, and keys that are text, such as the ids of ``writer_schemas``."""
+    if isinstance(value, dict):
+        return {str(key): _plain(inner) for key, inner in value.items()}
     return list(value) if isinstance(value, tuple) else value
 
 
