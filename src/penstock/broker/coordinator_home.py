@@ -142,27 +142,28 @@ class _Caller:
             self._done(failed)
 
 
-def _batches(data: Buffer) -> list[tuple[BatchHeader, memoryview]]:
+def _batches(data: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """One at a time: thousands of markers fit into what is read at once."""
     view = memoryview(data)
-    found = []
     at = 0
     while at + HEADER_BYTES <= len(view):
         header = read_header(view, at)
         size = LOG_OVERHEAD_BYTES + header.batch_length
-        found.append((header, view[at : at + size]))
+        yield header, view[at : at + size]
         at += size
-    return found
 
 
 def _stored(header: BatchHeader, batch: memoryview) -> Iterator[Stored | Ended]:
-    """What the batch says, a large one in parts: whoever reads them may pause in between."""
+    """What the batch says, a large one in parts: whoever reads them may pause in between, hence also after one that
+    says nothing."""
     producer = Producer(header.producer_id, header.producer_epoch)
     if header.attributes & CONTROL_BIT:
         marker = read_end_txn_marker(batch)
-        if marker is not None:
-            yield Ended(producer, is_commit=not marker.is_abort)
+        yield Stored(()) if marker is None else Ended(producer, is_commit=not marker.is_abort)
         return
     on_behalf_of = producer if header.attributes & TRANSACTIONAL_BIT else None
+    if header.count == 0:
+        yield Stored(())
     pairs = iter_pairs(read_payload(batch, header), header.count)
     while part := list(islice(pairs, PART_RECORDS)):
         yield Stored(part, on_behalf_of)

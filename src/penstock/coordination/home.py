@@ -19,7 +19,8 @@ class Producer(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """One batch of the log, or a part of one, as a coordinator reads it back."""
+    """One batch of the log, or a part of one, as a coordinator reads it back; without records where compaction has
+    left nothing."""
 
     records: Sequence[KeyValue]
     producer: Producer | None = None

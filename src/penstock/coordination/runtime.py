@@ -1,7 +1,7 @@
 """Coordinators are state machines whose memory is a log: one machine per partition of an internal topic.
 
     write    decide -> append -> replay -> wait until committed -> answer
-    read     answer from memory; ``settled``: when what was read is committed
+    read     answer from memory; ``settled``, ``list_settled``: when what was read is committed
     load     read the partition from its start, replay every record; COORDINATOR_LOAD_IN_PROGRESS meanwhile
 
 ``decide`` looks at the machine and returns records and an answer; only ``replay`` changes what the records stand for,
@@ -30,7 +30,7 @@ from penstock.ports import Clock, Tasks
 _log = logging.getLogger(__name__)
 
 SLICE_RECORDS = 500
-"""Replayed at a stretch while loading, or as many as the home gives at once; then the loop turns (about 3 ms)."""
+"""Replayed at a stretch while loading, batches counted as well, or as many as the home gives at once; then the loop turns (about 3 ms)."""
 
 A = TypeVar("A")
 
@@ -212,6 +212,39 @@ class CoordinatorRuntime(Generic[M]):
         """Those that are loaded, by partition: for what concerns all groups, or all transactions."""
         return [self._shards[partition].machine for partition in sorted(self._shards) if self._is_active(partition)]
 
+    def check_all_loaded(self) -> None:
+        """Raise ``BrokerError`` while a partition that this broker leads can't be looked into: a list with holes would
+        be taken for a whole one."""
+        if self.is_loading:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if any(shard.state is ShardState.BROKEN for shard in self._shards.values()):
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    async def list_settled(self, look: Callable[[M], Sequence[A]]) -> list[A]:
+        """What ``look`` finds in all machines, once it is committed. Partitions that this broker stops leading
+        meanwhile are left out: they are another's to list. Raises ``BrokerError``, as ``check_all_loaded`` does."""
+        self.check_all_loaded()
+        shards = [self._shards[partition] for partition in sorted(self._shards)]
+        found = [(shard, shard.end_offset, look(shard.machine)) for shard in shards]
+        listed: list[A] = []
+        for shard, end_offset, rows in found:
+            if await self._is_settled(shard, end_offset):
+                listed += rows
+        return listed
+
+    async def _is_settled(self, shard: Shard[M], end_offset: int) -> bool:
+        """False: another broker leads by now."""
+        if end_offset > shard.committed_end_offset:
+            try:
+                await self._home.committed(shard.partition, end_offset)
+            except BrokerError as failed:
+                error = _coordinator_error(failed)
+                if error.code is ErrorCode.NOT_COORDINATOR:
+                    return False
+                raise error from failed
+            shard.committed_end_offset = max(shard.committed_end_offset, end_offset)
+        return self._shards.get(shard.partition) is shard
+
     @property
     def is_loading(self) -> bool:
         return any(shard.state is ShardState.LOADING for shard in self._shards.values())
@@ -270,15 +303,16 @@ class CoordinatorRuntime(Generic[M]):
     async def _replay_all(self, shard: Shard[M]) -> None:
         machine, decode, count = shard.machine, self._codec.decode, 0
         async for batch in self._home.read(shard.partition):
+            count += 1  # also a marker, or a batch that compaction has emptied: they are small, and there may be many
             if isinstance(batch, Ended):
                 machine.replay_end(batch)
-                continue
-            replay, producer = machine.replay, batch.producer
-            for key, value in batch.records:
-                record = decode(key, value)
-                if record is not None:
-                    replay(record, producer)
-            count += len(batch.records)
+            else:
+                replay, producer = machine.replay, batch.producer
+                for key, value in batch.records:
+                    record = decode(key, value)
+                    if record is not None:
+                        replay(record, producer)
+                count += len(batch.records)
             if count >= SLICE_RECORDS:
                 count = 0
                 await self._clock.sleep(0)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
 from penstock.coordination.home import Ended, KeyValue, Producer, Stored
 from penstock.coordination.records import CoordinatorRecord, RecordCodec, RecordType
-from penstock.coordination.runtime import CoordinatorRuntime, Decision
+from penstock.coordination.runtime import SLICE_RECORDS, CoordinatorRuntime, Decision
 from penstock.model import BrokerError, ErrorCode, NotLeader, StorageFailed
 from penstock.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
 from penstock.runtime.tasks import LoopTasks
@@ -408,3 +409,35 @@ def test_partitions_are_loaded_one_after_the_other_in_slices() -> None:
         assert {0, 1, 2} <= set(loaded)
 
     in_loop(run)
+
+
+@pytest.mark.parametrize(
+    "batch", [Ended(Producer(1, 0), is_commit=True), Stored(())], ids=["markers", "batches without records"]
+)
+def test_what_has_no_records_is_replayed_in_slices_too(batch: Stored | Ended) -> None:
+    async def run() -> None:
+        home = HomeThatNeverWaits()
+        home.batches += [batch] * 5_000
+        world = World(home)
+        world.runtime.lead(0, 1)
+        given: list[int] = []
+        while not world.runtime.machines():
+            await asyncio.sleep(0)
+            given.append(home.given)
+            world.clock.advance(0)
+        in_a_turn = [after - before for before, after in pairwise(given)]
+        assert home.given == 5_000
+        assert max(in_a_turn) <= SLICE_RECORDS
+
+    in_loop(run)
+
+
+class HomeThatNeverWaits(Home):
+    """As one does whose partition was read at once: only whoever reads can let the loop turn."""
+
+    given = 0
+
+    async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
+        for batch in self.batches:
+            self.given += 1
+            yield batch
