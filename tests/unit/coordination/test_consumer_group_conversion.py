@@ -78,6 +78,19 @@ def test_whoever_waits_in_the_classic_group_is_sent_to_join_again() -> None:
     assert world.consumer.serves(GROUP)
 
 
+def test_a_group_whose_last_assignor_not_everybody_supports_any_more_becomes_a_consumer_group() -> None:
+    world = World(orders=4)
+    old = world.classic_member("orders", given=ALL)
+    assert world.classic_group().protocol_name == "cooperative-sticky"
+    other = world.classic_join("", "orders", names=["range"])[0].member_id
+    world.classic_join(other, "orders", names=["range"])
+    assert world.classic_group().state == "PreparingRebalance"
+    world.join("new", "orders")
+    assert set(world.group().members) == {old, other, "new"}
+    assert world.owns(old) == ALL
+    assert world.group().members[other].topic_names == {"orders"}
+
+
 @pytest.mark.parametrize(
     ("changes", "why"),
     [

@@ -59,7 +59,9 @@ def upgrade(draft: Draft, classic: ClassicGroup, topics: TopicsView) -> None:
 
 
 def _upgraded_members(classic: ClassicGroup, topics: TopicsView) -> list[Member]:
-    protocol_name = classic.protocol_name or classic.elected_protocol()
+    protocol_name = classic.protocol_name
+    if protocol_name is None or protocol_name not in classic.elected_from():  # somebody has joined who lacks the last
+        protocol_name = classic.elected_protocol()
     taken: set[tuple[TopicId, int]] = set()
     try:
         return [_upgraded(member, protocol_name, classic, topics, taken) for member in classic.members.values()]
