@@ -70,6 +70,13 @@ def test_too_much_metadata_refuses_its_partition_and_no_other() -> None:
     assert rig.offset() == 1
 
 
+def test_metadata_is_as_long_as_java_says() -> None:
+    rig = Rig(GroupSettings(metadata_characters_max=4))
+    assert rig.commit({0: 1}, metadata="🐧🐧") == {0: ErrorCode.NONE}
+    assert rig.commit({0: 2}, metadata="🐧🐧🐧") == {0: ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    assert rig.offset() == 1
+
+
 @pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
 def test_a_member_of_no_group_can_not_commit(version: int, code: ErrorCode) -> None:
     rig = Rig()

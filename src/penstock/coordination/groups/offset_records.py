@@ -24,7 +24,7 @@ class NewOffsets:
 
     def add(self, topic: str, topic_id: bytes, wanted: _Wanted) -> ErrorCode:
         metadata = wanted.committed_metadata or ""
-        if len(metadata) > self._metadata_max:
+        if utf16_length(metadata) > self._metadata_max:
             return ErrorCode.OFFSET_METADATA_TOO_LARGE
         value = OffsetCommitValue(
             wanted.committed_offset,
@@ -36,6 +36,11 @@ class NewOffsets:
         )
         self.records.append(CoordinatorRecord(OffsetCommitKey(self._group_id, topic, wanted.partition_index), value))
         return ErrorCode.NONE
+
+
+def utf16_length(text: str) -> int:
+    """As Java counts: what lies beyond the first 65,536 characters counts twice."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
