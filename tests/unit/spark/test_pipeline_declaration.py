@@ -10,6 +10,10 @@ import pytest
 from penstock.cli.main import main
 from penstock.spark.pipeline.load import load_pipeline
 from penstock.spark.pipeline.mistakes import WrongDeclaration
+from penstock.spark.pipeline.options import read_options, write_options
+from penstock.spark.pipeline.preflight import settings_for
+from penstock.spark.sink.options import parse_sink_options
+from penstock.spark.source.options import parse_options
 
 GOOD = """\
 name = "sessions"
@@ -192,6 +196,65 @@ def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
             'topic = "clicks"\noptions.subscribe = "y"',
             ["p.toml:9: source clicks: options can't have subscribe: it has a key of its own, or follows from one"],
         ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\noptions = { complession = "zstd", delivery = "sometimes" }',
+            ["p.toml:18: sink out: there is no option complession; did you mean kafka.compression.type?"],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\noptions.delivery = "sometimes"',
+            ["p.toml:18: sink out: delivery: 'sometimes' is neither exactly-once nor at-least-once"],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\nmode = "update"\noptions.delivery = "at-least-once"',
+            [
+                "p.toml:18: sink out: delivery at-least-once can't be had in mode update, which is always exactly-once",
+            ],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\noptions.checkpointLocation = "elsewhere"',
+            [
+                "p.toml:18: sink out: options can't have checkpointLocation: it has a key of its own, or follows from one"
+            ],
+        ),
+        (
+            'topic = "sessions"',
+            'parquet = "x"\noptions = { compresion = "zstd" }',
+            ["p.toml:18: sink out: there is no option compresion (did you mean compression?)"],
+        ),
+        (
+            'topic = "sessions"',
+            'parquet = "x"\noptions = { compression = "zst" }',
+            ["p.toml:18: sink out: compression: 'zst' is none of *"],
+        ),
+        (
+            'topic = "sessions"',
+            "console = true\noptions = { truncate = false }",
+            ["p.toml:18: sink out: options have no effect on the console"],
+        ),
+        (
+            "sasl.jaas.config =",
+            'compression.type = "zstdd"\nsasl.jaas.config =',
+            ["p.toml:19: sink out: kafka.compression.type: 'zstdd' is none of *"],
+        ),
+        (
+            "sasl.jaas.config =",
+            "fetch.max.byte = 5\nsasl.jaas.config =",
+            ["p.toml:7: broker: there is no option kafka.fetch.max.byte; did you mean kafka.fetch.max.bytes?"],
+        ),
+        (
+            "sasl.jaas.config =",
+            'acks = "all"\n"auto.offset.reset" = "latest"\nsasl.jaas.config =',
+            ["p.toml:8: broker: kafka.auto.offset.reset can't be set: *"],
+        ),
+        (
+            "sasl.jaas.config =",
+            'bootstrap.servers = "other:9092"\nsasl.jaas.config =',
+            ["p.toml:7: broker: options can't have bootstrap.servers: it has a key of its own, or follows from one"],
+        ),
         ("[sink.out]\n", "[sink.out\n", ["p.toml:18: this is no TOML: *"]),
         ("[step.counted]", "[source.clicks]", ["p.toml:15: this is no TOML: *"]),
         (
@@ -209,6 +272,35 @@ def test_a_mistake_is_told_with_its_line_and_the_nearest_right_word(
     for one, expected in zip(found, told, strict=True):
         begin, _, end = expected.partition("*")
         assert one.startswith(begin) and one.endswith(end), one
+
+
+def test_settings_of_the_broker_that_one_side_knows_are_not_told_to_the_other(tmp_path: Path) -> None:
+    shared = (
+        'default.api.timeout.ms = 5000\nmax.block.ms = 7000\nlinger.ms = 5\nmax.poll.records = 9\nclient.id = "c"\n'
+    )
+    letters = '[bad_records]\naction = "dead-letter"\n'
+    text = changed("sasl.jaas.config =", f"{shared}sasl.jaas.config =") + letters
+    pipeline = load_pipeline(written(tmp_path, text), VARIABLES)
+    reading = read_options(pipeline, pipeline.sources[0], "h:1")
+    writing = write_options(pipeline, "h:1", "sessions", pipeline.sinks[0].options)
+    both = {"kafka.bootstrap.servers", "kafka.client.id", "kafka.sasl.jaas.config"}
+    assert {name for name in reading if name.startswith("kafka.")} - both == {
+        "kafka.default.api.timeout.ms",
+        "kafka.max.poll.records",
+    }
+    assert {name for name in writing if name.startswith("kafka.")} - both == {"kafka.max.block.ms", "kafka.linger.ms"}
+    assert both <= reading.keys() and both <= writing.keys()
+    assert parse_options(reading, is_stream=True).client.api_timeout_s == 5
+    assert parse_sink_options(writing, is_stream=True).client.api_timeout_s == 7
+    assert settings_for(pipeline, "h:1", 3).api_timeout_s == 3
+
+
+def test_what_the_sink_of_dead_letters_would_not_take_is_told(tmp_path: Path) -> None:
+    text = changed('topic = "sessions"', "console = true") + '[bad_records]\naction = "dead-letter"\n'
+    text = text.replace("sasl.jaas.config =", "acks = 1\nsasl.jaas.config =")
+    assert mistakes(tmp_path, text) == [
+        "p.toml:1: bad_records: kafka.acks can't be less than all: what is said to be written must stay written"
+    ]
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_the_lines(tmp_path: Path) -> None:

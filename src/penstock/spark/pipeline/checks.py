@@ -1,4 +1,4 @@
-"""What the parts of a pipeline must be to each other: names, who reads from whom, options that the source takes."""
+"""What the parts of a pipeline must be to each other: names, who reads from whom, options that source and sink take."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Sequence
 
 from penstock.spark.pipeline.mistakes import Mistakes, Place, nearest
 from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink, Source, Step
+from penstock.spark.pipeline.options import (
+    BOOTSTRAP_UNKNOWN,
+    OF_THE_PIPELINE,
+    check_sink_options,
+    check_write,
+    read_options,
+)
 from penstock.spark.pipeline.sql_names import tables_of
 from penstock.spark.source.errors import WrongOption
-from penstock.spark.source.names import KAFKA
 from penstock.spark.source.options import parse_options
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-BOOTSTRAP_UNKNOWN = "127.0.0.1:9092"
-"""Stands in while options are checked: which broker it is does not matter to that."""
 
 
 def check(pipeline: Pipeline, mistakes: Mistakes) -> None:
@@ -33,20 +37,10 @@ def check(pipeline: Pipeline, mistakes: Mistakes) -> None:
                 mistakes.add(pipeline.place, f"bad_records: {told}")
         if all(source.format.kind == "binary" for source in pipeline.sources):
             mistakes.add(pipeline.place, "bad_records: binary records are never bad, and there are no others")
-
-
-def read_options(pipeline: Pipeline, source: Source, bootstrap: str) -> dict[str, str]:
-    """The options of a source's read, but for the group."""
-    given = {f"{KAFKA}bootstrap.servers": bootstrap, **pipeline.kafka, **source.options}
-    if source.pattern is not None:
-        given["subscribePattern"] = source.pattern
-    else:
-        given["subscribe"] = ",".join(source.topics)
-    if source.is_stream and not any(name.lower().startswith("starting") for name in source.options):
-        given["startingOffsets"] = source.start
-    if source.with_headers:
-        given["includeHeaders"] = "true"
-    return given
+        try:
+            check_write(pipeline, letters, {})
+        except WrongOption as error:
+            mistakes.add(pipeline.place, f"bad_records: {error}")
 
 
 def _names(pipeline: Pipeline, mistakes: Mistakes) -> None:
@@ -74,8 +68,7 @@ def _source(pipeline: Pipeline, source: Source, mistakes: Mistakes) -> None:
     if source.watermark is not None and not source.is_stream:
         mistakes.add(source.place, f"{what}watermark is for streams, and this is read as a table")
     reserved = (
-        "kafka.bootstrap.servers",
-        "kafka.group.id",
+        *OF_THE_PIPELINE,
         "subscribe",
         "subscribepattern",
         "assign",
@@ -144,6 +137,10 @@ def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
                 mistakes.add(sink.place, f"{what}{key} has no effect without upsert")
         if sink.upsert and sink.partition_by:
             mistakes.add(sink.place, f"{what}a table with upsert can't have partition_by")
+    try:
+        check_sink_options(pipeline, sink)
+    except WrongOption as error:
+        mistakes.add(sink.place, f"{what}{error}")
 
 
 def reads(source: Source, topic: str) -> bool:

@@ -15,7 +15,9 @@ from penstock.spark.pipeline.files import Files
 from penstock.spark.pipeline.format_keys import read_format
 from penstock.spark.pipeline.mistakes import Mistakes, Place
 from penstock.spark.pipeline.model import BadRecords, Format, Mode, Pipeline, Reading, Sink, Source, Step, Watermark
+from penstock.spark.pipeline.options import check_shared
 from penstock.spark.pipeline.table import Table, seconds_of
+from penstock.spark.source.errors import WrongOption
 from penstock.spark.source.names import KAFKA
 
 ONCE = "once"
@@ -91,9 +93,17 @@ class Declaration:
         bootstrap = None if text is None else self._with_variables(table, "bootstrap", text, is_kept_secret=False)
         if bootstrap is not None and not _is_bootstrap(table, bootstrap, is_whole=self._has_variables(text)):
             bootstrap = None
-        settings = self._filled(table, "options")
+        kafka: dict[str, str] = {}
+        for name, value in self._filled(table, "options").items():
+            setting = KAFKA + name.lower().removeprefix(KAFKA)
+            try:
+                check_shared(setting, value)
+            except WrongOption as error:
+                table.wrong_setting("options", name, str(error))
+            else:
+                kafka[setting] = value
         table.end()
-        return bootstrap, {name if name.startswith(KAFKA) else KAFKA + name: value for name, value in settings.items()}
+        return bootstrap, kafka
 
     def _bad_records(self, root: Table, name: str) -> BadRecords:
         table = root.table("bad_records", "bad_records: ")

@@ -10,10 +10,11 @@ from penstock.client.admin import Admin, ConfigResource
 from penstock.client.groups import Groups
 from penstock.client.offsets import EARLIEST
 from penstock.model import ErrorCode, TopicPartition
-from penstock.spark.pipeline.checks import read_options, reads
+from penstock.spark.pipeline.checks import reads
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.mistakes import Place, nearest
 from penstock.spark.pipeline.model import Pipeline, Source
+from penstock.spark.pipeline.options import client_options, read_options
 from penstock.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets, resolve_start
 from penstock.spark.source.errors import DataLost, WrongOption
 from penstock.spark.source.link import Link
@@ -97,8 +98,7 @@ def lag_of(settings: ClientSettings, group: str) -> dict[TopicPartition, int]:
 
 
 def settings_for(pipeline: Pipeline, bootstrap: str, timeout_s: float) -> ClientSettings:
-    given = {**pipeline.kafka, "kafka.bootstrap.servers": bootstrap, "subscribe": "any"}
-    given["kafka.default.api.timeout.ms"] = str(int(timeout_s * 1_000))
+    given = {**client_options(pipeline, bootstrap), "kafka.default.api.timeout.ms": str(int(timeout_s * 1_000))}
     return parse_options(given, is_stream=False).client
 
 

@@ -12,6 +12,7 @@ from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.figures import OBSERVED, ROWS
 from penstock.spark.pipeline.folder import Folder
 from penstock.spark.pipeline.model import METADATA, Pipeline, Sink
+from penstock.spark.pipeline.options import write_options
 from penstock.spark.pipeline.upsert import check_upsert, kept_columns, make_upsert
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def start(
 def _topic_options(
     pipeline: Pipeline, bootstrap: str, folder: Folder, topic: str, more: Mapping[str, str]
 ) -> dict[str, str]:
-    options = {"kafka.bootstrap.servers": bootstrap, **pipeline.kafka, **more, "topic": topic}
+    options = write_options(pipeline, bootstrap, topic, more)
     if not any(name.lower() == "stagingdir" for name in options):
         options["stagingDir"] = folder.staging
     return options

@@ -19,10 +19,10 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.spark.pipeline import model
-from penstock.spark.pipeline.checks import read_options
 from penstock.spark.pipeline.decoding import REASON, RECORD, decode
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.model import INFERRED, SAMPLE_RECORDS, Pipeline, Source
+from penstock.spark.pipeline.options import read_options
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

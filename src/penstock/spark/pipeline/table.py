@@ -42,6 +42,12 @@ class Table:
     def wrong(self, key: str | None, sentence: str) -> None:
         self.wrong_at(self.place if key is None else self.place_of(key), sentence)
 
+    def wrong_setting(self, key: str, name: str, sentence: str) -> None:
+        """Of one of ``settings(key)``: its name may be quoted, or be as many tables as it has dots."""
+        quoted, parted = (*self._path, key, name), (*self._path, key, *name.split("."))
+        place = self._document.place(quoted if quoted in self._document.lines else parted)
+        self.wrong_at(place, sentence)
+
     def wrong_at(self, place: Place, sentence: str) -> None:
         self._mistakes.add(place, f"{self._what}{sentence}")
 
