@@ -8,7 +8,7 @@ import pytest
 
 from penstock.model import TopicPartition
 from penstock.spark.source.errors import WrongCheckpoint
-from penstock.spark.source.offsets import Offsets, read_document, start_document
+from penstock.spark.source.offsets import Offsets, check_first, read_document, start_document
 
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 
@@ -48,6 +48,35 @@ def test_the_connectors_own_checkpoint_is_understood() -> None:
 def test_a_query_that_has_not_begun_says_so_and_always_in_the_same_words() -> None:
     assert start_document() == start_document()
     assert read_document(start_document()) is None
+
+
+def test_where_a_query_begins_is_marked_and_comes_back_so() -> None:
+    offsets = Offsets({tp("a-0"): 5}, is_begin=True)
+    assert json.dumps(offsets.document()) == '{"a": {"0": 5}, "#begin": {}}'
+    assert read_document(offsets.document()) == offsets
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"a": {"0": 5}, "a#AAECAwQFBgcICQoLDA0ODw": {}}, {"a": {"0": 5}, "#begin": {}}, {"a": {"0": 5}, "#start": {}}, {}],
+    ids=["with ids", "marked", "from the start", "nothing to read"],
+)
+def test_a_first_batch_of_ours_is_known_by_its_ids_or_its_mark(document: object) -> None:
+    end = read_document(document)
+    assert end is not None
+    check_first(end)
+
+
+def test_a_first_batch_of_another_source_is_refused_in_one_sentence() -> None:
+    with pytest.raises(WrongCheckpoint, match=r'finish it with format\("kafka"\), or give this query a checkpointLoc'):
+        check_first(Offsets({tp("a-0"): 5}))
+
+
+def test_marks_do_not_move_a_query() -> None:
+    marked = Offsets({tp("a-0"): 5}, {"a": ID}, is_begin=True)
+    assert marked.is_same_place(Offsets({tp("a-0"): 5}, {"a": ID}))
+    assert not marked.is_same_place(Offsets({tp("a-0"): 6}, {"a": ID}))
+    assert not marked.is_same_place(Offsets({tp("a-0"): 5}, {"a": OTHER_ID}))
 
 
 def test_no_partitions_is_not_the_same_as_not_begun() -> None:

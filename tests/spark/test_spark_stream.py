@@ -142,14 +142,34 @@ def test_a_checkpoint_of_sparks_own_connector_is_gone_on_with(
     spark_broker.produce(topic, ["a", "b"])
     given = options_of(spark_broker, topic, startingOffsets="earliest")
     run_to_end(stream(spark, given), tmp_path)
-    for log in (tmp_path / "offsets").glob("[0-9]*"):
+    make_the_connectors(tmp_path)
+    spark_broker.produce(topic, ["c"])
+    assert values(run_to_end(stream(spark, given), tmp_path)) == ["c"]
+
+
+def test_a_first_batch_that_sparks_own_connector_did_not_finish_is_refused(
+    spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    spark_broker.produce(topic, ["a", "b"])
+    given = options_of(spark_broker, topic, startingOffsets="earliest")
+    run_to_end(stream(spark, given), tmp_path, once=True)
+    make_the_connectors(tmp_path)
+    for left in (tmp_path / "commits").iterdir():
+        left.unlink()
+    with pytest.raises(StreamingQueryException, match='finish it with format."kafka".'):
+        run_to_end(stream(spark, given), tmp_path)
+
+
+def make_the_connectors(checkpoint: Path) -> None:
+    """Offsets as the connector writes them. (``tests/interop`` has checkpoints that it has made.)"""
+    for log in (checkpoint / "offsets").glob("[0-9]*"):
         lines = log.read_text().splitlines()
         offset = {name: parts for name, parts in json.loads(lines[-1]).items() if parts}
         log.write_text("\n".join([*lines[:-1], json.dumps(offset, separators=(",", ":"))]))
-    for checksum in (tmp_path / "offsets").glob(".*.crc"):
+    for checksum in (checkpoint / "offsets").glob(".*.crc"):
         checksum.unlink()
-    spark_broker.produce(topic, ["c"])
-    assert values(run_to_end(stream(spark, given), tmp_path)) == ["c"]
 
 
 def test_a_continuous_trigger_is_refused(spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path) -> None:

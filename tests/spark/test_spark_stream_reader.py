@@ -24,6 +24,8 @@ pytest.importorskip("numba")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from penstock.spark.source import cluster
+from penstock.spark.source.cluster import Found
 from penstock.spark.source.errors import DataLost, WrongCheckpoint
 from spark.engine import Engine, offsets_of
 
@@ -102,7 +104,7 @@ def test_one_batch_only_reads_from_the_start_to_the_end(engine: Any, spark_broke
     query = engine(startingOffsets="earliest")
     assert query.batch(ReadAllAvailable()) == ["a", "b"]
     again = engine(query.log)
-    assert again.to_end() == []
+    assert again.batch() is None
     spark_broker.produce(topic, ["c"])
     assert again.to_end() == ["c"]
 
@@ -317,6 +319,67 @@ def test_a_checkpoint_of_sparks_own_connector_is_gone_on_with(engine: Any, spark
     spark_broker.produce(topic, ["a", "b", "c"])
     log = [json.loads(f'{{"{topic}":{{"0":2}}}}')]
     assert engine(log).to_end() == ["c"]
+
+
+def test_a_first_batch_that_the_connector_did_not_finish_is_refused(
+    engine: Any, spark_broker: Broker, topic: str
+) -> None:
+    spark_broker.produce(topic, ["a", "b", "c"])
+    query = engine(startingOffsets="earliest")
+    with pytest.raises(WrongCheckpoint, match="planned by another source, Spark's own connector perhaps, and never fin"):
+        query.values(query.reader.initialOffset(), {topic: {"0": 3}})
+
+
+def test_a_later_batch_that_the_connector_did_not_finish_is_read_with_its_new_partitions(
+    engine: Any, spark_broker: Broker, topic: str
+) -> None:
+    spark_broker.create_topic(topic, partitions=2)
+    spark_broker.produce(topic, [Record(f"{number}", partition=number % 2) for number in range(6)])
+    assert sorted(engine().values({topic: {"0": 2}}, {topic: {"0": 3, "1": 2}})) == ["1", "3", "4"]
+
+
+def test_a_new_partition_that_the_connector_did_not_finish_and_that_has_lost_records_fails_the_query(
+    engine: Any, spark_broker: Broker, topic: str
+) -> None:
+    spark_broker.create_topic(topic, partitions=2)
+    spark_broker.produce(topic, [Record(f"{number}", partition=1) for number in range(4)])
+    change_topics(spark_broker, "delete_records", {TopicPartition(topic, 1): 2})
+    start, end = {topic: {"0": 0}}, {topic: {"0": 0, "1": 4}}
+    with pytest.raises(DataLost, match=f"the new {topic}-1 begins at offset 2 instead of 0"):
+        engine().values(start, end)
+    assert engine(failOnDataLoss="false").values(start, end) == ["2", "3"]
+
+
+@pytest.fixture
+def without_topic_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As brokers older than Kafka 2.8 answer."""
+    found = cluster._found
+    monkeypatch.setattr(cluster, "_found", lambda topics: Found(found(topics).partitions, {}))
+
+
+@pytest.mark.usefixtures("without_topic_ids")
+def test_where_topics_have_no_ids_a_first_batch_that_was_not_done_loses_nothing(
+    engine: Any, spark_broker: Broker, topic: str
+) -> None:
+    spark_broker.produce(topic, ["old"])
+    before = engine()
+    assert before.batch() == [] and before.batch() is None
+    assert before.log == [{topic: {"0": 1}, "#begin": {}}]
+    spark_broker.produce(topic, ["between"])
+    after = engine(before.log)
+    assert after.values(after.reader.initialOffset(), before.log[0]) == []
+    assert after.to_end() == ["between"]
+    assert after.log[-1] == {topic: {"0": 2}}
+
+
+@pytest.mark.usefixtures("without_topic_ids")
+def test_where_topics_have_no_ids_new_partitions_are_read_once(engine: Any, spark_broker: Broker, topic: str) -> None:
+    spark_broker.create_topic(topic)
+    query = engine()
+    query.to_end()
+    change_topics(spark_broker, "create_partitions", topic, 2)
+    spark_broker.produce(topic, [Record("in the new one", partition=1)])
+    assert [query.batch() for _ in range(3)] == [[], ["in the new one"], None]
 
 
 def test_a_checkpoint_of_another_source_is_refused(engine: Any, spark_broker: Broker, topic: str) -> None:

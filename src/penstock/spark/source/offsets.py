@@ -10,20 +10,23 @@ Spark compares these texts letter by letter, so there is one form: names in orde
 numbers, ids last.
 
 ``{"#start": {}}`` stands for the start of a new query, before anybody has asked a broker what that is. Beside
-partitions it says that the first batch reaches from there to here (see ``stream.py``, Trigger.Once).
+partitions it says that the first batch reaches from there to here (see ``stream.py``, Trigger.Once). ``"#begin": {}``
+beside partitions says that the query begins here, and that the first batch is empty: it is written where there are no
+ids, which say as much, since nobody else writes them.
 """
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.model import ZERO_TOPIC_ID, TopicPartition
 from penstock.spark.source.errors import WrongCheckpoint
 
 ID_MARK = "#"
 START_KEY = "#start"
+BEGIN_KEY = "#begin"
 ID_CHARACTERS = 22
 
 Document = dict[str, dict[str, int]]
@@ -34,6 +37,17 @@ class Offsets:
     by_partition: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     is_from_start: bool = False
+    is_begin: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this source has written it for sure: ids and marks are in no other's."""
+        return bool(self.topic_ids) or self.is_from_start or self.is_begin
+
+    def is_same_place(self, other: Offsets) -> bool:
+        """The same offsets of the same topics, whatever is marked."""
+        mine, its = (replace(one, is_from_start=False, is_begin=False) for one in (self, other))
+        return mine.document() == its.document()
 
     def get(self, tp: TopicPartition) -> int | None:
         return self.by_partition.get(tp)
@@ -53,6 +67,8 @@ class Offsets:
                 found[f"{topic}{ID_MARK}{id_text(topic_id)}"] = {}
         if self.is_from_start:
             found[START_KEY] = {}
+        if self.is_begin:
+            found[BEGIN_KEY] = {}
         return found
 
 
@@ -74,7 +90,7 @@ def read_document(document: object) -> Offsets | None:
             raise _foreign(document)
         topic, mark, identity = name.partition(ID_MARK)
         if mark:
-            if name != START_KEY:
+            if name not in (START_KEY, BEGIN_KEY):
                 topic_ids[topic] = _read_id(identity, document)
             continue
         for partition, offset in by_partition.items():
@@ -82,7 +98,17 @@ def read_document(document: object) -> Offsets | None:
             if not (partition.isascii() and partition.isdigit() and is_offset):
                 raise _foreign(document)
             offsets[TopicPartition(topic, int(partition))] = offset
-    return Offsets(offsets, topic_ids, is_from_start=START_KEY in document)
+    return Offsets(offsets, topic_ids, is_from_start=START_KEY in document, is_begin=BEGIN_KEY in document)
+
+
+def check_first(end: Offsets) -> None:
+    """``WrongCheckpoint`` where a first batch is to be done again that another source has planned: it has rows, and
+    where they begin is not in the log."""
+    if end.by_partition and not end.is_ours:
+        raise WrongCheckpoint(
+            "the first batch of this checkpoint was planned by another source, Spark's own connector perhaps, and never "
+            'finished: finish it with format("kafka"), or give this query a checkpointLocation of its own'
+        )
 
 
 def id_text(topic_id: bytes) -> str:

@@ -5,6 +5,8 @@ The start   ``initialOffset`` asks nobody: Spark calls it more than once, and ag
             the true start, and a restart can't begin elsewhere. (Trigger.Once has one batch only: there it reaches from
             the mark to the end, and the start is found again when it is planned.)
 New ones    A partition that appears enters with its earliest offset, without rows, and is read from the next batch on.
+Others      A checkpoint of Spark's own connector is gone on with, a batch that was logged and not finished included:
+            its new partitions have rows. Only its first batch is refused, for where that begins is not in the log.
 Group       With ``kafka.group.id`` the group is told how far the query is: by ``commit``, which comes one batch late,
             and by ``latestOffset``, whose start is the end of the batch that was done last. That is for people and
             monitoring; the checkpoint alone decides where a query goes on, and a refusal does not stop it.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -32,7 +35,7 @@ from penstock.spark.source.cluster import (
 )
 from penstock.spark.source.data_loss import compare, late_arrivals, report
 from penstock.spark.source.link import Link
-from penstock.spark.source.offsets import Document, Offsets, read_document, start_document
+from penstock.spark.source.offsets import Document, Offsets, check_first, read_document, start_document
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.planning import is_too_little, limit_in_proportion, ranges_between
 from penstock.spark.source.ranges import RangePartition, partitions_for
@@ -91,7 +94,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._latest = self._until_target(ends)
         if isinstance(limit, ReadAllAvailable):
             return Offsets(ends.by_partition, ends.topic_ids, is_from_start=True)
-        return self._ask(lambda client: resolve_start(client, options, ends))
+        begin = self._ask(lambda client: resolve_start(client, options, ends))
+        return begin if begin.is_ours or not begin.by_partition else replace(begin, is_begin=True)
 
     def _next(self, begun: Offsets, start: Document, limit: ReadLimit) -> Document:
         options = self._options
@@ -111,7 +115,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 until = limit_in_proportion(change.kept, until, options.rate.offsets_max)
             if until != change.kept:
                 self._last_batch_ms = now_ms
-        return Offsets({**until, **begins}, ends.topic_ids).document()
+        there = Offsets({**until, **begins}, ends.topic_ids)
+        return start if there.is_same_place(begun) else there.document()
 
     def _begins(self, arrived: list[TopicPartition]) -> dict[TopicPartition, int]:
         if not arrived:
@@ -139,9 +144,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begun = read_document(start)
         if begun is None:
             if not until.is_from_start:
+                check_first(until)
                 return []  # the first batch, which only finds out where to begin
             begun = self._ask(lambda client: resolve_start(client, self._options, until))
-        return partitions_for(ranges_between(begun, until), until, self._options)
+        return partitions_for(ranges_between(self._with_strangers(begun, until), until), until, self._options)
+
+    def _with_strangers(self, begun: Offsets, until: Offsets) -> Offsets:
+        """In a batch that the connector has logged, new partitions are read from their first record. (What this source
+        has logged without ids looks alike: there the first record is where the batch ends.)"""
+        new = [tp for tp in sorted(until.by_partition) if begun.get(tp) is None]
+        begins = self._begins([tp for tp in new if tp.topic not in until.topic_ids])
+        report(late_arrivals(begins, begun), is_failure=self._options.fail_on_data_loss)
+        return replace(begun, by_partition={**begun.by_partition, **begins})
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangePartition)
