@@ -287,11 +287,15 @@ def check_broker(configs: Mapping[str, str], effective: Effective, *, of_all_bro
 
 
 def _check_threads(name: str, before: Value, after: Value) -> None:
-    """Kafka grows and shrinks its pools step by step: by half or double at most. Ours do not depend on them, but what
-    tools may ask for is the same."""
-    if not isinstance(before, int) or not isinstance(after, int) or before // 2 <= after <= before * 2:
+    """Kafka grows and shrinks its pools step by step: by half or double at most. Most of ours do not depend on them;
+    what tools may ask for is the same."""
+    if not isinstance(before, int) or not isinstance(after, int) or before == after:
         return
-    if name == "log.cleaner.threads":
+    if name == "log.cleaner.threads" and after < 1:
+        sentence = "Log cleaner threads should be at least 1"
+    elif before // 2 <= after <= before * 2:
+        return
+    elif name == "log.cleaner.threads":
         change = "reduced to less than half" if after < before else "increased to more than double"
         sentence = f"Log cleaner threads cannot be {change} the current value {before}"
     else:

@@ -15,6 +15,7 @@ from penstock.config.dynamic import APPEND, DELETE, SET, SUBTRACT, Operation, Ro
 from penstock.config.effective import Effective
 from penstock.config.log import LogConfig
 from penstock.config.setting import ConfigError
+from penstock.model import BrokerError
 
 RECORDED = json.loads((Path(__file__).parent / "kafka-4.3.1-described.json").read_text())
 # As the recorded broker was set: Kafka's feature for eligible leader replicas had written the dynamic default.
@@ -173,6 +174,17 @@ def test_dynamic_settings_change_the_brokers_and_this_brokers_beat_those_of_all(
     assert (settings.log.max_message_bytes, settings.network.connections_max) == (2000, 7)
     assert settings_with_dynamic(effective, {}, {}).log.max_message_bytes == 1000
     assert effective.settings.log.max_message_bytes == 1000
+
+
+@pytest.mark.parametrize(
+    ("threads", "why"), [("0", "should be at least 1"), ("5", "more than double the current value 2")]
+)
+def test_the_threads_of_compaction_change_step_by_step_and_never_to_none(threads: str, why: str) -> None:
+    effective = Effective(dynamic_broker={"log.cleaner.threads": "2"})
+    dynamic.check_broker({"log.cleaner.threads": "4"}, effective, of_all_brokers=False)
+    dynamic.check_broker({}, effective, of_all_brokers=False)
+    with pytest.raises(BrokerError, match=f"Log cleaner threads .*{why}"):
+        dynamic.check_broker({"log.cleaner.threads": threads}, effective, of_all_brokers=False)
 
 
 def test_a_stored_setting_that_cannot_change_while_running_is_left_out() -> None:

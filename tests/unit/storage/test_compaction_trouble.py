@@ -271,6 +271,32 @@ def test_many_small_logs_are_held_back_as_one_large_one_is() -> None:
     asyncio.run(run())
 
 
+def test_the_time_that_the_work_takes_itself_is_not_waited_for_again_and_all_loops_share_one_pace() -> None:
+    async def run() -> None:
+        settings = CompactionSettings(is_enabled=False, bytes_per_s_max=1_000, threads=4)
+        rig = Rig(config=COMPACTED, storage=StorageConfig(recovery_threads=1, compaction=settings))
+        await rig.open()
+        compactor, clock = compactor_of(rig), rig.clock
+        started_s = clock.monotonic()
+
+        async def waited_s(size_bytes: int, working_since_s: float) -> float:
+            now_s = clock.monotonic()
+            await clock.run_until(asyncio.ensure_future(compactor._hold_back(size_bytes, working_since_s)))
+            return round(clock.monotonic() - now_s, 3)
+
+        assert await waited_s(500, started_s) == 0.5
+        clock.advance(0.4)  # the next step is worked at
+        assert await waited_s(500, clock.monotonic() - 0.4) == 0.1
+        clock.advance(2)
+        assert await waited_s(500, clock.monotonic() - 2) == 0
+        both_s = clock.monotonic()
+        await clock.run_until(asyncio.gather(compactor._hold_back(1_000, both_s), compactor._hold_back(1_000, both_s)))
+        assert round(clock.monotonic() - both_s, 3) == 2
+        await rig.tasks.cancel_all()
+
+    asyncio.run(run())
+
+
 def test_a_job_takes_no_longer_to_pack_for_the_pipe_with_many_producers_and_aborts() -> None:
     async def run() -> None:
         steps = []

@@ -85,6 +85,7 @@ class Compactor:
         self._busy: dict[PartitionLog, None] = {}
         self._losses: dict[PartitionLog, int] = {}
         self._failed: dict[PartitionLog, int] = {}  # its last cleaning failed, as the how manieth of all
+        self._paid_until_s = 0.0  # by the clock, what all loops have read and written takes as long at the pace allowed
         self._loops: list[asyncio.Task[None]] = []
         self._wake = asyncio.Event()
 
@@ -171,6 +172,7 @@ class Compactor:
         from penstock.storage.compaction.cleaner import clean  # not at the start of a broker that never compacts
 
         started, truncations = self._clock.monotonic(), log.truncations
+        working_since = started
         by_base = {segment.base_offset: segment for segment in dirt.segments}  # which are not replaced yet
 
         def is_stale() -> bool:
@@ -188,7 +190,8 @@ class Compactor:
                         self._count(log, step, self._clock.monotonic() - started)
                         await self._rounds.save_cleaned_end_offset(log, step.first_dirty_offset, truncations)
                     else:
-                        await self._hold_back(step.size_bytes)
+                        await self._hold_back(step.size_bytes, working_since)
+                        working_since = self._clock.monotonic()
                     if self._is_gone(log) or log.truncations != truncations or not log.config.compacts:
                         raise SegmentsChanged
         except (CorruptBatch, FileNotFoundError) as error:
@@ -201,6 +204,7 @@ class Compactor:
         producers = log.producers.snapshot()  # quick: the last roll has encoded those that were idle since
         aborted = await self._workers.run(encode_aborted, list(log.aborted))
         buffer_bytes = settings.dedupe_buffer_bytes * settings.load_factor
+        threads = max(1, settings.threads)  # none: this is the last log
         return CleaningJob(
             path=log.path,
             segments=[SegmentToClean(each.base_offset, each.end_offset, each.size_bytes) for each in dirt.segments],
@@ -210,15 +214,19 @@ class Compactor:
             segment_bytes_max=config.segment_bytes,
             index_bytes_max=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            map_bytes_max=int(buffer_bytes / settings.threads),
-            read_bytes=max(HEADER_BYTES, settings.io_buffer_bytes // settings.threads),
+            map_bytes_max=int(buffer_bytes / threads),
+            read_bytes=max(HEADER_BYTES, settings.io_buffer_bytes // threads),
             producers=producers,
             aborted=aborted,
         )
 
-    async def _hold_back(self, size_bytes: int) -> None:
-        rate = self._settings.bytes_per_s_max / self._settings.threads
-        delay_s = size_bytes / rate if rate > 0 else 0.0
+    async def _hold_back(self, size_bytes: int, working_since_s: float) -> None:
+        """Wait for what the work has not taken itself of the time that so much may take, over all loops."""
+        rate = self._settings.bytes_per_s_max
+        if rate <= 0:
+            return
+        self._paid_until_s = max(self._paid_until_s, working_since_s) + size_bytes / rate
+        delay_s = self._paid_until_s - self._clock.monotonic()
         if delay_s >= 0.001:
             await self._clock.sleep(delay_s)
 
