@@ -110,6 +110,15 @@ def test_an_upgrade_that_is_not_allowed_is_refused(changes: dict[str, Any], why:
     assert world.classic_group().state == "Stable"
 
 
+def test_without_migration_no_classic_member_joins_a_consumer_group() -> None:
+    world = World(orders=4)
+    world.join("new", "orders")
+    world.settings = no_wait(consumer_migration_policy="disabled", consumer_members_max=1)
+    (answer,) = world.classic_join("", "orders")
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert set(world.group().members) == {"new"}
+
+
 def test_a_group_whose_members_are_no_consumers_stays_what_it_is() -> None:
     world = World(orders=4)
     worker = JoinGroupRequest(

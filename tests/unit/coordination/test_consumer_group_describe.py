@@ -128,6 +128,19 @@ def test_an_older_epoch_will_do_for_what_the_member_has_held_since_then() -> Non
     assert commit(world, "two", 2, partitions=[2]) is ErrorCode.STALE_MEMBER_EPOCH
 
 
+def test_an_older_epoch_will_do_for_a_classic_member_too() -> None:
+    world = World(orders=4)
+    world.join("one", "orders")
+    world.classic_join("one", "orders", owned={"orders": [0, 1, 2, 3]})
+    world.join("two", "orders")
+    world.classic_join("one", "orders", owned={"orders": [0, 1]})
+    assert world.group().members["one"].epoch == 3
+    assert commit(world, "one", 2, partitions=[0, 1], version=8) is None
+    assert commit(world, "one", 1, partitions=[0], version=8) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(world, "one", 2, partitions=[0, 2], version=8) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(world, "one", 4, partitions=[0], version=8) is ErrorCode.ILLEGAL_GENERATION
+
+
 def test_the_topic_may_be_named_by_its_id() -> None:
     world = World(orders=2)
     world.join("one", "orders")

@@ -81,10 +81,10 @@ def check_instance_is_released(member: Member, member_id: str) -> None:
 
 
 def check_commit(member: Member, epoch: int, partitions: Sequence[CommittedPartition], topics: TopicsView) -> None:
-    """An older epoch will do for partitions that the member has held since then (KIP-1251)."""
+    """An older epoch will do for partitions that the member has held since then (KIP-1251), be it a classic one."""
     if epoch == member.epoch:
         return
-    if epoch > member.epoch or member.is_classic or not partitions:
+    if epoch > member.epoch or not partitions:
         raise _stale(member, epoch)
     for topic, partition, given_id in partitions:
         facts = topics.facts(topic) if given_id == ZERO_TOPIC_ID else None

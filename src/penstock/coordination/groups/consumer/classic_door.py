@@ -47,6 +47,7 @@ class ClassicDoor:
         self, request: JoinGroupRequest, version: int, client_id: str, client_host: str, reply: JoinReply
     ) -> Decision[None]:
         moment, group = self._shared.now(), self._shared.require(request.group_id)
+        conversion.check_classic_member_may_join(group, moment.settings)
         draft = Draft(group)
         member_id = request.member_id or self._shared.new_member_id()
         heartbeat.check_room(draft, moment.settings, member_id)
