@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from parity.asking_groups import group as classic_group
-from parity.notation import Ask, Step, ask, topic
+from parity.notation import Ask, Step, ask, name, topic
 
 M, N = "member-m", "member-n"
 AT_ONCE = {
@@ -57,6 +57,13 @@ def group(*topics: str, handle: str = "g") -> list[Step]:
     return [*classic_group(handle), *([waiting, leaving] if topics else [])]
 
 
+def own_settings(settings: dict[str, str], handle: str = "g") -> list[Step]:
+    """Of a group that nobody has used. Said before its topics are made: who has heard of those has heard of them."""
+    configs = [{"name": each, "value": value} for each, value in settings.items()]
+    of_group = {"resource_type": 32, "resource_name": f"${{{handle}}}", "configs": configs}
+    return [name(handle), ask("IncrementalAlterConfigs", f"{handle} has settings of its own", resources=[of_group])]
+
+
 def owning(*partitions: int, of: str = "t") -> list[dict[str, Any]]:
     return [{"topic_id": f"${{{of}.id}}", "partitions": list(partitions)}] if partitions else []
 
@@ -68,9 +75,13 @@ def described(label: str, *groups: str, until: Callable[[Any], bool] | None = No
 
 def ready(partitions: int = 2) -> list[Step]:
     """A group of one member, ``M``, that has all partitions of ``t`` and says so."""
+    return [topic("t", partitions=partitions), *group("t"), *settled(partitions)]
+
+
+def settled(partitions: int = 2, *, of: str = "g") -> list[Step]:
+    """The same, where the topic and the group's name are there already."""
+    words = "" if of == "g" else f" in {of}"
     return [
-        topic("t", partitions=partitions),
-        *group("t"),
-        beat("m comes"),
-        beat("m has them", M, 2, topic_partitions=owning(*range(partitions))),
+        beat(f"m comes{words}", of=of),
+        beat(f"m has them{words}", M, 2, topic_partitions=owning(*range(partitions)), of=of),
     ]

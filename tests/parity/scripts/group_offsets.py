@@ -70,6 +70,7 @@ SCRIPTS = [
             commit("metadata as large as may be", rows=[row(0, 3, "x" * 4096)]),
             commit("metadata too large", rows=[row(0, 4, "x" * 4097), row(1, 44)]),
             commit("metadata of more bytes than letters", rows=[row(0, 4, "\u00e9" * 2049)]),
+            commit("metadata of more units of UTF-16 than may be", rows=[row(0, 4, "\U0001f600" * 2049)]),
             commit("a partition twice", rows=[row(1, 21), row(1, 22)]),
             commit("no partition", rows=[]),
             commit("no topic", topics=[]),
