@@ -1,9 +1,11 @@
-"""Starts, crashes and memory at rest: each on a server of its own with a new folder."""
+"""Starts, crashes and memory at rest: each on a server of its own with a new folder. And how long a command takes."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 
@@ -16,8 +18,11 @@ from .throughput import BIG_BATCHES
 FIRST_ACK = Metric("first_ack_s", "s to the first ack", "lower", 3)
 RESTART = Metric("clean_restart_s", "s after a clean stop", "lower", 3)
 RECOVERY = Metric("recovery_s", "s to the first ack", "lower", 3)
+COMMAND = Metric("command_s", "s from exec to exit", "lower", 3)
+BROKER_IN_TEST = Metric("started_s", "s until it can be used", "lower", 3)
 RECOVERY_ALL = Metric("recovery_all_s", "s to an ack from every partition", "lower", 3)
 LIGHT_CONNECTIONS = 1000
+MANY_RUNS = 15
 
 
 def first_ack_s(server: Server, topic: str, *, create: bool, partitions: int = 1) -> list[float]:
@@ -134,7 +139,55 @@ def _light_connections(bench: Bench) -> Samples:
     return bench.some_runs(bench.alone("penstock", "kafka"), bench.plan.repetitions, one_run)
 
 
+def _command(bench: Bench) -> Samples:
+    names = bench.servers("penstock")
+    if not names:
+        return {}
+    server = bench.server("penstock")
+    command = [sys.executable, "-m", "penstock", "topics", "list", "--bootstrap-server", server.bootstrap]
+    # As for the server: an installed package has its byte code.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def one_run(_: str) -> Sample:
+        started = time.monotonic()
+        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise RequestFailed("penstock topics list failed")
+        return {"command_s": time.monotonic() - started}
+
+    bench.attempt("warm-up", lambda: one_run("penstock"))
+    return bench.some_runs(names, MANY_RUNS, one_run)
+
+
+def _broker_in_test(bench: Bench) -> Samples:
+    from penstock.testing import Broker
+
+    def one_run(_: str) -> Sample:
+        started = time.monotonic()
+        with Broker():
+            return {"started_s": time.monotonic() - started}
+
+    names = bench.alone("penstock")
+    return bench.some_runs(names, MANY_RUNS, one_run)
+
+
 SCENARIOS = (
+    Scenario(
+        "command-start",
+        "a command, from exec to exit",
+        "`penstock topics list` with a broker that runs already",
+        (COMMAND,),
+        (Bar("at most 0.25 s", COMMAND, absolute=0.25),),
+        _command,
+    ),
+    Scenario(
+        "broker-in-test",
+        "a fresh broker for a test",
+        "`penstock.testing.Broker`, which the pytest fixtures use, until a client can be given its address",
+        (BROKER_IN_TEST,),
+        (Bar("at most 0.3 s", BROKER_IN_TEST, absolute=0.3),),
+        _broker_in_test,
+    ),
     Scenario(
         "start",
         "exec to the first acknowledged produce",

@@ -9,8 +9,11 @@ import pytest
 
 from parity.allowed import ALLOWED, Allowed, sift
 from parity.families import FAMILIES, Stage, scripts_of
+from parity.notation import Ask
 from parity.peers import penstock
+from parity.player import steps_of, versions_of
 from parity.recording import differences, load
+from penstock.broker.routes import APIS, HANDLERS
 
 CASES = [(family, script.name) for family in FAMILIES for script in scripts_of(family)]
 _played: set[tuple[str, str]] = set()
@@ -50,6 +53,19 @@ def test_every_allowed_difference_is_still_one(allowance: Allowed) -> None:
     if not about <= _played:
         pytest.skip("not all of its scripts were played in this run")
     assert id(allowance) in _used, "Kafka and Penstock agree here by now"
+
+
+def test_every_version_of_every_api_is_asked() -> None:
+    asked = {
+        (step.api, at)
+        for family in FAMILIES
+        for script in scripts_of(family)
+        for version in (versions_of(script.each) if script.each else (None,))
+        for _, at, step in steps_of(script, version)
+        if isinstance(step, Ask)
+    }
+    served = {(APIS[key].name, version) for key in HANDLERS for version in APIS[key].versions}
+    assert sorted(served - asked) == []
 
 
 def test_a_recording_holds_exactly_the_scripts_that_there_are() -> None:
