@@ -73,12 +73,6 @@ _ROWS = (
     Setting("group.coordinator.append.linger.ms", INT, "-1", between(-1)),
     Setting("group.coordinator.background.threads", INT, "2", between(1)),
     Setting("group.coordinator.cached.buffer.max.bytes", INT, "1048588", between(524_288), CLUSTER_WIDE),
-    Setting(
-        "group.coordinator.rebalance.protocols",
-        LIST,
-        "classic,consumer,streams",
-        one_of("consumer", "classic", "share", "streams"),
-    ),
     Setting("group.coordinator.threads", INT, "4", between(1)),
     Setting("group.share.assignment.interval.ms", INT, "1000", between(0), CLUSTER_WIDE),
     Setting("group.share.assignors", LIST, "simple"),

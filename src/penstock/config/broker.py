@@ -47,8 +47,6 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     connections_per_ip_max: int = 2_147_483_647
     connections_per_ip: Mapping[str, int] = _NOBODY  # exceptions, by address
     idle_ms_max: int | None = 600_000  # connections.max.idle.ms; None: never closed for idleness
-    send_buffer_bytes: int | None = 102_400  # None: the system's choice
-    receive_buffer_bytes: int | None = 102_400
     backlog: int = 50
     request_memory_bytes_max: int = 268_435_456  # partly received requests, over all connections
     response_memory_bytes_max: int = 536_870_912  # answers that slow clients have not read, over all connections
@@ -74,10 +72,6 @@ class TopicDefaults(msgspec.Struct, frozen=True):
 class StorageSettings(msgspec.Struct, frozen=True):
     data_dir: str = "penstock-data"
     flush: str = "ack"  # penstock.flush: ack, interval or os
-    flush_check_interval_ms: int = 9_223_372_036_854_775_807  # how often flush.ms is looked at
-    recovery_point_interval_ms: int = 60_000
-    log_start_checkpoint_interval_ms: int = 60_000
-    high_watermark_checkpoint_interval_ms: int = 5_000
     retention_check_interval_ms: int = 300_000
     first_task_delay_ms: int = 30_000  # retention and checkpoints start this long after the broker
     recovery_threads: int = 2
@@ -178,8 +172,6 @@ def _network(read: _Reader) -> NetworkSettings:
         connections_per_ip_max=read.number("max.connections.per.ip"),
         connections_per_ip=overrides,
         idle_ms_max=_unless_negative(read.number("connections.max.idle.ms")),
-        send_buffer_bytes=_unless_negative(read.number("socket.send.buffer.bytes")),
-        receive_buffer_bytes=_unless_negative(read.number("socket.receive.buffer.bytes")),
         backlog=read.number("socket.listen.backlog.size"),
         request_memory_bytes_max=read.number(memory_setting),
         response_memory_bytes_max=read.number("penstock.response.memory.bytes"),
@@ -202,10 +194,6 @@ def _storage(read: _Reader) -> StorageSettings:
     return StorageSettings(
         data_dir=folders[0],
         flush=read.text("penstock.flush"),
-        flush_check_interval_ms=read.exactly("log.flush.scheduler.interval.ms"),
-        recovery_point_interval_ms=read.number("log.flush.offset.checkpoint.interval.ms"),
-        log_start_checkpoint_interval_ms=read.number("log.flush.start.offset.checkpoint.interval.ms"),
-        high_watermark_checkpoint_interval_ms=read.number("replica.high.watermark.checkpoint.interval.ms"),
         retention_check_interval_ms=read.number("log.retention.check.interval.ms"),
         first_task_delay_ms=read.number("log.initial.task.delay.ms"),
         recovery_threads=read.number("num.recovery.threads.per.data.dir"),
@@ -222,6 +210,7 @@ def _groups(read: _Reader) -> GroupSettings:
         session_timeout_ms_max=read.number("group.max.session.timeout.ms"),
         members_max=read.number("group.max.size"),
         initial_rebalance_delay_ms=read.number("group.initial.rebalance.delay.ms"),
+        has_consumer_groups=_has_consumer_groups(read),
         consumer_session_timeout_ms=read.number("group.consumer.session.timeout.ms"),
         consumer_session_timeout_ms_min=read.number("group.consumer.min.session.timeout.ms"),
         consumer_session_timeout_ms_max=read.number("group.consumer.max.session.timeout.ms"),
@@ -243,6 +232,13 @@ def _groups(read: _Reader) -> GroupSettings:
         topic_replication_factor=read.number("offsets.topic.replication.factor"),
         topic_segment_bytes=read.number("offsets.topic.segment.bytes"),
     )
+
+
+def _has_consumer_groups(read: _Reader) -> bool:
+    protocols = read.words("group.coordinator.rebalance.protocols")
+    if "classic" not in protocols:
+        raise ConfigError("Disabling the 'classic' protocol is not supported.")
+    return "consumer" in protocols
 
 
 def _transactions(read: _Reader) -> TransactionSettings:
@@ -336,11 +332,6 @@ class _Reader:
         value = self.value(name)
         assert isinstance(value, int | float), name
         return float(value)
-
-    def exactly(self, name: str) -> int:
-        """The number under this name, whatever its stronger names say."""
-        text, _ = self.effective.text(name)
-        return int(text or 0)
 
     def flag(self, name: str) -> bool:
         return self.value(name) is True

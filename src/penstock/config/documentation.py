@@ -39,7 +39,7 @@ _TOPIC = {
     "penstock.validate.records": "Look at every record of every produced batch, as Kafka does, and not only where a "
     "promise "
     "depends on it: refuses records that are garbage inside a batch with a right checksum.",
-    "preallocate": "Reserve a new segment's whole size on disk.",
+    "preallocate": "Reserve a new segment's whole size on disk: accepted, and segments grow as they are written.",
     "remote.log.copy.disable": "Tiered storage: stop copying segments away.",
     "remote.log.delete.on.disable": "Tiered storage: delete the copies when it is turned off.",
     "remote.storage.enable": "Tiered storage; not available, so only false is accepted.",
@@ -87,6 +87,8 @@ _BROKER = {
     "milliseconds.",
     "group.consumer.session.timeout.ms": "A member of a consumer group (KIP-848) that has been silent this long is put "
     "out, in milliseconds.",
+    "group.coordinator.rebalance.protocols": "The protocols of groups that are served: without consumer, those of "
+    "KIP-848 are refused. Share and streams groups never are, and classic ones always.",
     "group.initial.rebalance.delay.ms": "How long an empty classic group waits for more members after the first, in "
     "milliseconds.",
     "group.max.session.timeout.ms": "The longest session time-out that members of classic groups may ask for.",
@@ -104,9 +106,11 @@ _BROKER = {
     "log.cleaner.threads": "Logs that are compacted at a time, each by a process of its own.",
     "log.dir": "The data folder, when log.dirs is not set.",
     "log.dirs": "The data folder; one only.",
-    "log.flush.offset.checkpoint.interval.ms": "How often the recovery points are written, in milliseconds.",
-    "log.flush.scheduler.interval.ms": "How often logs are looked at for a flush that log.flush.interval.ms demands.",
-    "log.flush.start.offset.checkpoint.interval.ms": "How often the log start offsets are written, in milliseconds.",
+    "log.flush.offset.checkpoint.interval.ms": "How often Kafka writes its recovery points: accepted without effect. "
+    "They are written within half a second of a change.",
+    "log.flush.scheduler.interval.ms": "The default of flush.ms where log.flush.interval.ms is not set.",
+    "log.flush.start.offset.checkpoint.interval.ms": "How often Kafka writes the log start offsets: accepted without "
+    "effect. They are written when they change.",
     "log.initial.task.delay.ms": "How long after the start retention and checkpoints begin, in milliseconds.",
     "log.retention.check.interval.ms": "How often retention looks for segments to delete, in milliseconds.",
     "log.retention.hours": "The default of retention.ms in hours; log.retention.minutes and log.retention.ms are "
@@ -156,11 +160,14 @@ _BROKER = {
     "milliseconds.",
     "queued.max.request.bytes": "Bytes of requests that are partly received; -1 leaves it to "
     "penstock.request.memory.bytes.",
-    "replica.high.watermark.checkpoint.interval.ms": "How often the high watermarks are written, in milliseconds.",
+    "replica.high.watermark.checkpoint.interval.ms": "How often Kafka writes the high watermarks: accepted without "
+    "effect. They are written every few seconds.",
     "socket.listen.backlog.size": "Connections that the system holds until they are accepted.",
-    "socket.receive.buffer.bytes": "The receive buffer of a socket; -1 leaves it to the system.",
+    "socket.receive.buffer.bytes": "The receive buffer of a socket: accepted without effect. The system fits it to "
+    "the connection.",
     "socket.request.max.bytes": "The largest request that is accepted.",
-    "socket.send.buffer.bytes": "The send buffer of a socket; -1 leaves it to the system.",
+    "socket.send.buffer.bytes": "The send buffer of a socket: accepted without effect. The system fits it to the "
+    "connection.",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "How often transactions that are open for too "
     "long are looked for, in milliseconds.",
     "transaction.max.timeout.ms": "The longest time-out that a transactional producer may ask for, in milliseconds.",

@@ -33,6 +33,7 @@ class GroupSettings(msgspec.Struct, frozen=True):
     members_max: int = INT_MAX  # group.max.size
     initial_rebalance_delay_ms: int = 3_000  # group.initial.rebalance.delay.ms
     # consumer groups (KIP-848): group.consumer.*
+    has_consumer_groups: bool = True  # "consumer" is among group.coordinator.rebalance.protocols
     consumer_session_timeout_ms: int = 45_000
     consumer_session_timeout_ms_min: int = 45_000
     consumer_session_timeout_ms_max: int = 60_000

@@ -10,11 +10,24 @@ from pathlib import Path
 
 import pytest
 
+from penstock.config.broker import (
+    FetchSettings,
+    MetricsSettings,
+    NetworkSettings,
+    OutputSettings,
+    StorageSettings,
+    TopicDefaults,
+)
 from penstock.config.broker_settings import OWN_DEFAULTS, USED_SETTINGS
+from penstock.config.compaction import CompactionSettings
 from penstock.config.documentation import documentation
-from penstock.config.setting import TYPE_NAMES, InvalidValue, Setting, java_double, to_text
+from penstock.config.effective import Effective
+from penstock.config.groups import GroupSettings
+from penstock.config.log import LogConfig
+from penstock.config.setting import TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
 from penstock.config.settings import broker_setting, broker_settings, topic_setting
 from penstock.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from penstock.config.transactions import TransactionSettings
 
 KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-settings.json").read_text())
 LISTENERS_NEED_A_RESTART = {"listeners", "listener.security.protocol.map"}
@@ -161,3 +174,23 @@ def test_the_settings_page_is_up_to_date() -> None:
     spec.loader.exec_module(module)
     assert (root / "docs" / "settings.md").read_text() == module.page(), "run: python tools/settings_page.py"
     assert all(f"`{name}`" in module.page() for name in USED_SETTINGS)
+
+
+def test_classic_groups_can_not_be_turned_off_and_consumer_groups_can() -> None:
+    def groups(protocols: str) -> GroupSettings:
+        return Effective(static={"node.id": "1", "group.coordinator.rebalance.protocols": protocols}).settings.groups
+
+    assert groups("classic,consumer").has_consumer_groups
+    assert not groups("classic").has_consumer_groups
+    with pytest.raises(ConfigError, match="Disabling the 'classic' protocol is not supported"):
+        groups("consumer")
+
+
+def test_every_setting_that_is_parsed_is_obeyed_somewhere() -> None:
+    package = Path(__file__).resolve().parents[3] / "src" / "penstock"
+    only_names = ("broker_settings.py", "topic_settings.py", "accepted_settings.py", "documentation.py")
+    code = "".join(path.read_text() for path in package.rglob("*.py") if path.name not in only_names)
+    kinds = [LogConfig, NetworkSettings, FetchSettings, TopicDefaults, StorageSettings, MetricsSettings, OutputSettings]
+    kinds += [GroupSettings, TransactionSettings, CompactionSettings]
+    unread = [f"{kind.__name__}.{name}" for kind in kinds for name in kind.__struct_fields__ if f".{name}" not in code]
+    assert unread == []

@@ -40,5 +40,6 @@ async def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Consum
 
 
 def is_served(ctx: Context) -> bool:
-    """Unless somebody has turned the protocol off."""
-    return ctx.broker.image.features.get("group.version", 1) >= 1
+    """Unless somebody has turned the protocol off: the feature for the cluster, or
+    ``group.coordinator.rebalance.protocols`` for this broker."""
+    return ctx.broker.groups.settings().has_consumer_groups and ctx.broker.image.features.get("group.version", 1) >= 1
