@@ -13,6 +13,7 @@ from penstock.broker.coordinator_topic import CoordinatorTopic
 from penstock.broker.replicas import Replicas
 from penstock.coordination.records import RecordCodec
 from penstock.coordination.runtime import CoordinatorRuntime, Decision, Machine
+from penstock.coordination.slices import Slices, Work
 from penstock.ports import Clock, Tasks
 
 STOP_WAIT_S = 2.0
@@ -49,7 +50,9 @@ class Coordinator(Generic[M]):
             clock=clock,
             tasks=tasks,
         )
+        self.slices = Slices(clock)
         self._clock = clock
+        self._tasks = tasks
         self._under_way = 0
         replicas.tell_leadership(topic.name, self.runtime)
 
@@ -63,6 +66,14 @@ class Coordinator(Generic[M]):
 
     def read(self, key: str, look: Callable[[M], A]) -> A:
         return self.runtime.read(key, look)
+
+    def in_slices(self, what: str, work: Work[A], done: Callable[[A], None]) -> None:
+        """``coordination.slices.InSlices``, by a task of its own."""
+
+        async def finish() -> None:
+            done(await self.slices.finish(work))
+
+        self._tasks.spawn(what, finish())
 
     async def stop(self) -> None:
         """What is being written is answered; who waits for others is told to look for another coordinator."""

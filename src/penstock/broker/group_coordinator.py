@@ -157,6 +157,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             write_soon=lambda what, decide: self.runtime.write_soon(partition, what, decide),
             topics=lambda: self._topics,
             meters=self.meters,
+            in_slices=self.in_slices,
         )
 
 

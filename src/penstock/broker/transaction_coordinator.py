@@ -40,7 +40,6 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         self._image = image
         self._replicas = replicas
         self._producer_ids = controller.producer_ids
-        self._tasks = tasks
         self._markers = markers
         self._is_taking_ids = False
         topic = CoordinatorTopic(
@@ -98,6 +97,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             coordinator_epoch=leader_epoch,
             transaction_version=self.transaction_version,
             exists=lambda each: self._image.partition(each.topic, each.partition) is not None,
+            in_slices=self.in_slices,
         )
 
     async def _take_ids(self) -> None:

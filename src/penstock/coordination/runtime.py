@@ -30,7 +30,8 @@ from penstock.ports import Clock, Tasks
 _log = logging.getLogger(__name__)
 
 SLICE_RECORDS = 500
-"""Replayed at a stretch while loading, batches counted as well, or as many as the home gives at once; then the loop turns (about 3 ms)."""
+"""Replayed at a stretch while loading, batches counted as well, or as many as the home gives at once; then the loop
+turns (about 3 ms)."""
 
 A = TypeVar("A")
 

@@ -13,6 +13,7 @@ from penstock.coordination.groups.consumer.records import RECORD_TYPES
 from penstock.coordination.groups.group import Group
 from penstock.coordination.records import RecordCodec, RecordType
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import InSlices, at_once
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.codec import decoder, encoder
 from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
@@ -55,6 +56,7 @@ class World:
         self.append_error: ErrorCode | None = None
         self.is_too_full = False
         """Nothing that is to be written soon is even decided on."""
+        self.in_slices: InSlices = at_once
         self._facts: dict[str, TopicFacts] = {}
         self._version = 0
         self._soon: list[Callable[[Any], Decision[None]]] = []
@@ -77,6 +79,7 @@ class World:
             self.random,
             lambda _, decide: soon.append(decide),
             lambda: self.topics,
+            in_slices=lambda what, work, done: self.in_slices(what, work, done),
         )
         for key, value in self.log:
             self._replay(key, value)

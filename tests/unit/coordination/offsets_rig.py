@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.group import CommittedPartition
+from penstock.coordination.groups.offset_records import tombstone
 from penstock.coordination.groups.offsets import OffsetStore
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended, Producer
@@ -205,6 +206,7 @@ class Rig:
 
     def expire(self, group: str = GROUP) -> bool:
         """Returns whether nothing is left."""
-        records, is_all = self.store.expired(self.groups[group])
-        self.carry_out(Decision(None, records))
-        return is_all
+        of_group = self.groups[group]
+        old = [each for each in self.store.partitions_of(group) if self.store.is_expired(of_group, *each)]
+        self.carry_out(Decision(None, [tombstone(group, *each) for each in old]))
+        return not self.store.count_of(group) and not self.store.has_pending(group)

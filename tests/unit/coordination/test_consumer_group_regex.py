@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,6 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex
+from penstock.coordination.groups.consumer.regex.machine import PLACES_MAX, SLICE_STEPS
+from penstock.coordination.slices import Work
 from penstock.model import ErrorCode
 from penstock.protocol.schema.consumer_group_records import (
     ConsumerGroupRegularExpressionKey,
@@ -161,6 +166,35 @@ def test_an_expression_whose_machine_would_be_huge_is_refused() -> None:
         Regex("(" * 500 + ")" * 500)
 
 
+MEAN = ".*a.{200}b"
+"""Needs more states than are remembered: every character of every name costs some hundred steps."""
+
+
+def mean_names(count: int) -> list[str]:
+    return [f"{number * 7919**60:0240b}"[-240:].translate({48: "a", 49: "b"}) for number in range(1, count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [(MEAN, mean_names(10)), ("(?:a|b){0,240}|" * 5 + "c", mean_names(3)), ("or.*", ["orders" + "s" * 40] * 10_000)],
+    ids=["many states", "large states", "many names"],
+)
+def test_looking_for_names_pauses_whatever_the_expression_and_however_many_there_are(
+    text: str, names: list[str]
+) -> None:
+    regex = Regex(text)
+    work = regex.matching(names)
+    steps = [regex._reached]
+    with pytest.raises(StopIteration) as finished:
+        while True:
+            next(work)
+            steps.append(regex._reached)
+    assert len(steps) > 10
+    assert max(after - before for before, after in pairwise(steps)) <= SLICE_STEPS + PLACES_MAX
+    pythons = re.compile(text)
+    assert finished.value.value == [name for name in names if pythons.fullmatch(name)]
+
+
 # --- subscriptions
 
 
@@ -279,6 +313,87 @@ def test_a_resolution_that_could_not_be_written_is_asked_for_again() -> None:
     world.advance(1)
     world.beat("one", 1)
     assert world.group().regexes["ord.*"].topics == {"orders"}
+
+
+class UnderWay:
+    """What is looked up in slices, at the pace of the test."""
+
+    def __init__(self, world: World) -> None:
+        self.works: list[tuple[Work[Any], Callable[[Any], None]]] = []
+        world.in_slices = lambda what, work, done: self.works.append((work, done))
+
+    def take_slice(self) -> bool:
+        """False: that was the last one."""
+        work, done = self.works[0]
+        try:
+            next(work)
+        except StopIteration as finished:
+            del self.works[0]
+            done(finished.value)
+            return False
+        return True
+
+
+def world_with_long_lookup() -> tuple[World, UnderWay]:
+    world = World(**dict.fromkeys(mean_names(10), 1))
+    under_way = UnderWay(world)
+    world.join("one", subscribed_topic_regex=MEAN)
+    return world, under_way
+
+
+def test_topics_are_looked_up_in_slices_and_written_when_all_are_found() -> None:
+    world, under_way = world_with_long_lookup()
+    expected = set(filter(Regex(MEAN).matches, mean_names(10)))
+    slices = 1
+    while under_way.take_slice():
+        slices += 1
+        world.drain()
+        assert MEAN not in world.group().regexes
+    world.drain()
+    assert slices > 10
+    assert world.group().regexes[MEAN].topics == expected
+
+
+def test_nobody_asks_for_a_lookup_again_that_is_under_way_for_long() -> None:
+    world, under_way = world_with_long_lookup()
+    for _ in range(3):
+        assert under_way.take_slice()
+        world.advance(9)
+        world.beat("one", 1)
+        assert len(under_way.works) == 1
+
+
+def test_a_lookup_ends_with_the_last_member_that_wants_it() -> None:
+    world, under_way = world_with_long_lookup()
+    assert under_way.take_slice()
+    world.leave("one")
+    assert not under_way.take_slice()
+    world.drain()
+    assert regex_records(world) == [(MEAN, None)]  # as its leaving says
+
+
+def test_a_lookup_ends_with_the_leadership() -> None:
+    world, under_way = world_with_long_lookup()
+    assert under_way.take_slice()
+    world.consumer.close()
+    assert not under_way.take_slice()
+
+
+def test_a_topic_that_is_made_during_a_lookup_is_found_by_the_next() -> None:
+    world, under_way = world_with_long_lookup()
+    late = "a" * 1 + "c" * 200 + "b"
+    assert under_way.take_slice()
+    world.put_topic(late, 1)
+    while under_way.take_slice():
+        pass
+    world.drain()
+    assert late not in world.group().regexes[MEAN].topics
+    world.advance(10.1)
+    world.beat("one", 1)
+    while under_way.take_slice():
+        pass
+    world.drain()
+    assert late in world.group().regexes[MEAN].topics
 
 
 def test_a_restart_keeps_what_expressions_stand_for() -> None:

@@ -9,12 +9,14 @@ import pytest
 
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups import machine as machine_module
+from penstock.coordination.groups import offsets as offsets_module
 from penstock.coordination.groups.consumer import FixedTopics, TopicFacts
 from penstock.coordination.groups.machine import GroupMachine
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import Work
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.classic_group_records import LegacyOffsetCommitKey, LegacyOffsetCommitValue
 from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -40,6 +42,7 @@ class World:
         self.topics = FixedTopics({TOPIC: TopicFacts(TOPIC_ID, 4)})
         self.log: list[tuple[bytes, bytes | None, Producer | None] | Ended] = []
         self.batches: list[int] = []
+        self.pauses = 0
         self.machine = self._new_machine()
         self.machine.loaded()
 
@@ -50,7 +53,19 @@ class World:
             random=SeededRandom(1),
             write_soon=lambda what, decide: self._soon(decide),
             topics=lambda: self.topics,
+            in_slices=self._in_slices,
         )
+
+    def _in_slices(self, what: str, work: Work[A], done: Callable[[A], None]) -> None:
+        def finish() -> None:
+            try:
+                while True:
+                    next(work)
+                    self.pauses += 1
+            except StopIteration as finished:
+                done(finished.value)
+
+        self.clock.call_later(0, finish)
 
     def _soon(self, decide: Callable[[GroupMachine], Decision[None]]) -> None:
         self.clock.call_later(0, lambda: self.carry_out(decide(self.machine)))
@@ -282,7 +297,7 @@ def test_old_offsets_and_then_their_groups_are_forgotten(world: World) -> None:
 
 
 def test_a_sweep_goes_in_slices_until_everything_is_looked_at(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "SLICE_GROUPS", 3)
+    monkeypatch.setattr(machine_module, "SLICE_TOMBSTONES", 7)
     monkeypatch.setattr(machine_module, "SLICE_BYTES", 500)
     for number in range(10):
         world.commit(f"g{number}", 1)
@@ -291,11 +306,49 @@ def test_a_sweep_goes_in_slices_until_everything_is_looked_at(world: World, monk
     world.clock.advance(75)
     assert world.listed() == []
     assert len(world.batches) > 5
+    assert max(world.batches) <= 7
+
+
+def test_a_sweep_pauses_inside_a_huge_group_too(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_module, "SLICE_OFFSETS", 10)
+    world.commit("huge", 1, partitions=100)
+    world.clock.advance(11)
+    assert world.pauses == 10
+    assert len(world.offsets("huge")) == 100
+
+
+def test_a_sweep_pauses_between_groups_that_have_no_offsets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_module, "SLICE_OFFSETS", 2)
+    for number in range(6):
+        world.consumer(f"g{number}")
+    world.clock.advance(11)
+    assert world.pauses == 3
+
+
+def test_what_is_used_again_before_its_tombstone_is_written_is_kept(world: World) -> None:
+    world.commit("used", 1, partitions=2)
+    world.commit("left", 1, partitions=2)
+    world.clock.advance(59)
+    late: list[Callable[[], None]] = []
+    monitored = world.machine._in_slices
+    world.machine._in_slices = lambda what, work, done: monitored(  # type: ignore[assignment]
+        what, work, lambda found: late.append(lambda: done(found))
+    )
+    world.clock.advance(2)
+    world.commit("used", 2)
+    for each in late:
+        each()
+    world.clock.advance(0.1)
+    assert [row[0] for row in world.listed()] == ["used"]
+    assert world.offsets("used") == {(TOPIC, 0): 2}
 
 
 def test_offsets_of_a_deleted_topic_are_forgotten_in_slices(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_module, "SLICE_OFFSETS", 7)
+    monkeypatch.setattr(machine_module, "SLICE_TOMBSTONES", 7)
     monkeypatch.setattr(machine_module, "SLICE_BYTES", 500)
+    monkeypatch.setattr(offsets_module, "SLICE_OFFSETS", 10)
+    for number in range(20):
+        world.commit(f"g{number}", 1)
     world.commit("a", 1, partitions=30)
     world.commit("b", 1)
     world.commit("b", 1, topic="kept")
@@ -303,6 +356,7 @@ def test_offsets_of_a_deleted_topic_are_forgotten_in_slices(world: World, monkey
     world.clock.advance(0.01)
     assert world.offsets("a") == {}
     assert world.offsets("b") == {("kept", 0): 1}
+    assert world.pauses >= 5
 
 
 def test_a_transaction_makes_a_simple_group_and_its_offsets_count_after_the_marker(world: World) -> None:

@@ -8,6 +8,7 @@ from penstock.config.groups import GroupSettings
 from penstock.coordination.home import Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import finish_now
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.offset_delete import OffsetDeleteRequest
 from unit.coordination.offsets_rig import GROUP, TOPIC, TOPIC_ID, FakeGroup, Rig
@@ -183,8 +184,10 @@ def test_offsets_of_a_deleted_topic_go_but_not_those_that_came_after() -> None:
     rig.commit({0: 5, 1: 5})
     rig.commit({0: 5}, topic="other")
     rig.commit({0: 5}, group="others")
-    deleted = rig.store.committed_for([TOPIC])
-    rig.commit({1: 9})  # of the topic that was made anew meanwhile
+    looking = rig.store.committed_for([TOPIC])
+    rig.commit({1: 9, 2: 9})  # of the topic that was made anew meanwhile
+    deleted = finish_now(looking)
+    rig.commit({0: 9}, group="others")
     rig.carry_out(Decision(None, rig.store.tombstones_of(deleted)))
-    assert rig.everything() == {(TOPIC, 1): 9, ("other", 0): 5}
-    assert rig.everything("others") == {}
+    assert rig.everything() == {(TOPIC, 1): 9, (TOPIC, 2): 9, ("other", 0): 5}
+    assert rig.everything("others") == {(TOPIC, 0): 9}

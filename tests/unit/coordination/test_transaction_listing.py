@@ -56,7 +56,3 @@ def test_by_duration_those_that_began_longer_ago_and_those_that_never_did() -> N
     assert names(world, Filters(duration_ms=6_000)) == ["idle"]
     assert names(world, Filters(duration_ms=5_999)) == ["idle", "long"]
     assert names(world, Filters(duration_ms=0)) == ["idle", "long", "short"]
-
-
-def test_by_pattern() -> None:
-    assert names(some(), Filters(matches=lambda name: name.startswith("l"))) == ["long"]

@@ -6,6 +6,8 @@ import pytest
 
 from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Producer
+from penstock.coordination.slices import Work, finish_now
+from penstock.coordination.transactions import upkeep
 from penstock.coordination.transactions.upkeep import ABORTS_AT_ONCE_MAX
 from penstock.model import ErrorCode
 from unit.coordination.transaction_world import ID, P0, P1, World
@@ -140,6 +142,29 @@ class TestExpiry:
         assert 0 < len(world.log) - size < len(names)
         world.clock.advance(1)
         assert [world.state(name) for name in names] == ["TRANSACTIONAL_ID_NOT_FOUND"] * len(names)
+
+    def test_ids_are_looked_at_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(upkeep, "SLICE_IDS", 2)
+        world = World(settings=TransactionSettings(id_expiration_ms=1))
+        for number in range(7):
+            world.started(f"{number}")
+        works: list[Work[list[str] | None]] = []
+        world.machine.upkeep._in_slices = lambda what, work, done: works.append(work)  # type: ignore[assignment]
+        world.clock.advance(HOUR_S)
+        (work,) = works
+        assert sum(1 for _ in work) == 3
+
+    def test_an_id_that_is_used_again_before_its_tombstone_is_written_is_kept(self) -> None:
+        world = World(settings=TransactionSettings(id_expiration_ms=60_000))
+        for name in ("used", "left"):
+            world.started(name)
+        world.clock.advance(60)
+        expired = finish_now(world.machine.upkeep._expired())
+        world.started("used")
+        assert expired == ["used", "left"]
+        world.machine.upkeep._forget_soon(expired)
+        world.clock.advance(0.1)
+        assert (world.state("used"), world.state("left")) == ("Empty", "TRANSACTIONAL_ID_NOT_FOUND")
 
 
 class TestMarkers:

@@ -3,14 +3,15 @@
 The parts (``offsets``, ``classic``, ``consumer``) share one map of groups and decide for themselves; here is what
 concerns all of them: which part a record belongs to, deletion, listing, and the sweep that forgets what is too old.
 
-A crash forgets what was never written; the rest is replayed. Sweeps write in slices, each small enough for one batch
-and for one turn of the loop; one that can't be written ends its sweep, and the next sweep finds what is left.
+A crash forgets what was never written; the rest is replayed. Sweeps look and write in slices, each small enough for one
+batch and for one turn of the loop; one that can't be written ends its sweep, and the next sweep finds what is left.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic import ClassicGroup, ClassicGroups, Phase
@@ -19,10 +20,12 @@ from penstock.coordination.groups.consumer import ConsumerGroups, TopicsView
 from penstock.coordination.groups.consumer.classic_door import ClassicDoor
 from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.meters import GroupMeters
-from penstock.coordination.groups.offsets import OffsetStore
+from penstock.coordination.groups.offset_records import tombstone
+from penstock.coordination.groups.offsets import SLICE_OFFSETS, CommittedBefore, OffsetStore
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import InSlices, Work, at_once, while_wanted
 from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from penstock.ports import Clock, Random, TimerHandle
 from penstock.protocol.schema import classic_group_records as stored
@@ -33,12 +36,13 @@ from penstock.protocol.schema.list_groups import ListGroupsResponse
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from penstock.protocol.schema.sync_group import SyncGroupRequest
 
-SLICE_GROUPS = 200
-SLICE_OFFSETS = 5_000
-"""Looked at by a sweep at a stretch: whichever comes first."""
+SLICE_TOMBSTONES = 1_000
+"""Written by a sweep at a stretch: some milliseconds."""
 SLICE_BYTES = 500_000
 """Of tombstones in one batch; half of what a batch may have."""
 
+A = TypeVar("A")
+OldOffset = tuple[str, str, int]
 WriteSoon = Callable[[str, Callable[["GroupMachine"], Decision[None]]], None]
 
 
@@ -52,11 +56,15 @@ class GroupMachine:
         write_soon: WriteSoon,
         topics: Callable[[], TopicsView],
         meters: GroupMeters | None = None,
+        in_slices: InSlices = at_once,
     ) -> None:
+        """``in_slices``: for what takes long."""
         meters = meters or GroupMeters()
         self.groups: dict[str, Group] = {}
         self.classic = ClassicGroups(self.groups, settings, clock, random, write_soon, meters.classic)
-        self.consumer = ConsumerGroups(self.groups, settings, clock, random, write_soon, topics, meters.consumer)
+        self.consumer = ConsumerGroups(
+            self.groups, settings, clock, random, write_soon, topics, meters.consumer, in_slices
+        )
         self.offsets = OffsetStore(
             self.groups,
             settings=settings,
@@ -68,6 +76,7 @@ class GroupMachine:
         self._clock = clock
         self._write_soon = write_soon
         self._topics = topics
+        self._in_slices = in_slices
         self._sweep_timer: TimerHandle | None = None
         self._is_closed = False
 
@@ -135,47 +144,81 @@ class GroupMachine:
 
     def sweep(self) -> None:
         """Forget offsets that are too old, and empty groups without any."""
-        self._sweep_on(list(self.groups))
+        if self.groups:
+            self._look("expiry of offsets", self._old(), self._forget_old)
 
-    def _sweep_on(self, group_ids: Sequence[str]) -> None:
+    def _look(self, what: str, work: Work[list[A]], then: Callable[[Sequence[A]], None]) -> None:
+        def done(found: list[A] | None) -> None:
+            if found:
+                then(found)
+
+        self._in_slices(what, while_wanted(work, lambda: not self._is_closed), done)
+
+    def _old(self) -> Work[list[OldOffset | str]]:
+        """Offsets that are too old; those of an empty group that has no others are followed by its id."""
+        found: list[OldOffset | str] = []
+        looked_at = 0
+        for group_id in list(self.groups):
+            old = 0
+            for topic, partition in self.offsets.partitions_of(group_id):
+                group = self.groups.get(group_id)
+                if group is not None and self.offsets.is_expired(group, topic, partition):
+                    found.append((group_id, topic, partition))
+                    old += 1
+                looked_at += 1
+                if looked_at >= SLICE_OFFSETS:
+                    looked_at = 0
+                    yield
+            group = self.groups.get(group_id)
+            if group is not None and group.is_empty and old >= self.offsets.count_of(group_id):
+                found.append(group_id)
+            looked_at += 1
+            if looked_at >= SLICE_OFFSETS:
+                looked_at = 0
+                yield
+        return found
+
+    def _forget_old(self, old: Sequence[OldOffset | str]) -> None:
+        """Looked at again, since time has passed."""
+
         def decide(machine: GroupMachine) -> Decision[None]:
-            records: list[CoordinatorRecord] = []
-            offsets = size_bytes = done = 0
-            while done < len(group_ids) and done < SLICE_GROUPS and offsets < SLICE_OFFSETS:
-                group = machine.groups.get(group_ids[done])
-                if group is not None:
-                    offsets += sum(map(len, machine.offsets.of_group(group.group_id).values()))
-                    found = machine._expired(group)
-                    size_bytes += sum(map(_size_bytes, found))
-                    if records and size_bytes > SLICE_BYTES:
-                        break
-                    records += found
-                done += 1
-            fitting = _as_many_as_fit(records)
-            if len(fitting) < len(records):
-                done -= 1  # one huge group: it is looked at again
-            rest = group_ids[done:]
-            return Decision(None, fitting, on_committed=(lambda: machine._sweep_on(rest)) if rest else None)
+            step = old[:SLICE_TOMBSTONES]
+            found = machine._tombstones_of_old(step)
+            fitting = _as_many_as_fit(found)
+            rest = old[SLICE_TOMBSTONES:] if len(fitting) == len(found) else old
+            return Decision(None, fitting, on_committed=lambda: machine._forget_old(rest))
 
-        if not self._is_closed:
+        if old and not self._is_closed:
             self._write_soon("expiry of offsets", decide)
 
-    def _expired(self, group: Group) -> list[CoordinatorRecord]:
-        records, is_all = self.offsets.expired(group)
-        if is_all and group.is_empty:
-            records += group.tombstones()
+    def _tombstones_of_old(self, old: Iterable[OldOffset | str]) -> list[CoordinatorRecord]:
+        records: list[CoordinatorRecord] = []
+        gone: Counter[str] = Counter()
+        for each in old:
+            if isinstance(each, str):
+                group = self.groups.get(each)
+                has_none = gone[each] == self.offsets.count_of(each) and not self.offsets.has_pending(each)
+                if group is not None and group.is_empty and has_none:
+                    records += group.tombstones()
+                continue
+            group_id, topic, partition = each
+            group = self.groups.get(group_id)
+            if group is not None and self.offsets.is_expired(group, topic, partition):
+                records.append(tombstone(group_id, topic, partition))
+                gone[group_id] += 1
         return records
 
     def forget_topics(self, names: Iterable[str]) -> None:
         """They were deleted: so are their offsets, but not those of a topic that is made anew under the name."""
-        self._forget_on(self.offsets.committed_for(names))
+        if self.offsets.has_any:
+            self._look("offsets of deleted topics", self.offsets.committed_for(names), self._forget_deleted)
 
-    def _forget_on(self, deleted: Sequence[tuple[str, str, int, int]]) -> None:
+    def _forget_deleted(self, deleted: Sequence[CommittedBefore]) -> None:
         def decide(machine: GroupMachine) -> Decision[None]:
-            found = machine.offsets.tombstones_of(deleted[:SLICE_OFFSETS])
+            found = machine.offsets.tombstones_of(deleted[:SLICE_TOMBSTONES])
             fitting = _as_many_as_fit(found)
-            rest = deleted[SLICE_OFFSETS:] if len(fitting) == len(found) else deleted
-            return Decision(None, fitting, on_committed=lambda: machine._forget_on(rest))
+            rest = deleted[SLICE_TOMBSTONES:] if len(fitting) == len(found) else deleted
+            return Decision(None, fitting, on_committed=lambda: machine._forget_deleted(rest))
 
         if deleted and not self._is_closed:
             self._write_soon("offsets of deleted topics", decide)

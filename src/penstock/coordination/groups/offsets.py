@@ -13,7 +13,8 @@ one's offsets, also where a crash came between the deletion and the tombstones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.group import CommittedPartition, Group
@@ -22,6 +23,7 @@ from penstock.coordination.groups.offset_records import NewOffsets, tombstone
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import Work
 from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from penstock.ports import Clock
 from penstock.protocol.schema.classic_group_records import OffsetCommitKey, OffsetCommitValue
@@ -37,12 +39,24 @@ NO_RETENTION = -1
 GROUP_ID_NOT_FOUND_SINCE = 9
 """OffsetCommit says so of a group that is not there; before, its generation was illegal."""
 
+SLICE_OFFSETS = 2_000
+"""Looked at, at a stretch: some milliseconds."""
+
 CommitRow = OffsetCommitResponse.OffsetCommitResponsePartition
 TxnRow = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 FetchGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 FetchedGroup = OffsetFetchResponse.OffsetFetchResponseGroup
 FetchedTopic = OffsetFetchResponse.OffsetFetchResponseTopics
 FetchedPartition = OffsetFetchResponse.OffsetFetchResponsePartitions
+
+
+class CommittedBefore(NamedTuple):
+    """An offset, as of some moment."""
+
+    group_id: str
+    topic: str
+    partition: int
+    position: int
 
 
 class OffsetStore:
@@ -73,6 +87,11 @@ class OffsetStore:
     @property
     def count(self) -> int:
         return self._committed.count
+
+    @property
+    def has_any(self) -> bool:
+        """Pending ones included."""
+        return bool(self._committed.count or self._pending)
 
     def of_group(self, group_id: str) -> Mapping[str, OffsetsOfTopic]:
         """What is committed, by topic and partition; not to be changed."""
@@ -245,41 +264,58 @@ class OffsetStore:
                 gone.update(((topic, partition), None) for partition in partitions)
         return [tombstone(group_id, topic, partition) for topic, partition in gone]
 
-    def expired(self, group: Group) -> tuple[list[CoordinatorRecord], bool]:
-        """Tombstones of what is too old, and whether nothing is left then."""
-        topics = self._committed.of_group(group.group_id)
-        records: list[CoordinatorRecord] = []
-        is_all = group.group_id not in self._open
-        now_ms, retention_ms = self._clock.now_ms(), self._settings().retention_ms
-        for topic, partitions in topics.items():
-            if group.is_subscribed_to(topic):
-                is_all = False
-                continue
-            for partition, committed in partitions.items():
-                since_ms = group.offsets_expire_since_ms(committed.committed_ms)
-                if since_ms is None:
-                    return [], False
-                if committed.expires_ms != NO_TIME:
-                    is_too_old = now_ms >= committed.expires_ms
-                else:
-                    is_too_old = now_ms - since_ms >= retention_ms
-                if is_too_old and not self.is_pending(group.group_id, topic, partition):
-                    records.append(tombstone(group.group_id, topic, partition))
-                else:
-                    is_all = False
-        return records, is_all
+    def partitions_of(self, group_id: str) -> Iterator[tuple[str, int]]:
+        """What the group has committed offsets for; they may change while this is read."""
+        topics = self._committed.of_group(group_id)
+        for topic in list(topics):
+            for partition in list(topics.get(topic, ())):
+                yield topic, partition
 
-    def committed_for(self, topics: Iterable[str]) -> list[tuple[str, str, int, int]]:
-        """(group, topic, partition, position) of every offset for these topics, pending ones included."""
-        wanted = sorted(topics)
-        found = []
-        for offsets in (self._committed, *self._pending.values()):
-            for group_id, held in offsets.by_group.items():
-                for topic in wanted:
-                    found += [(group_id, topic, each, held[topic][each].position) for each in held.get(topic, ())]
-        return found
+    def count_of(self, group_id: str) -> int:
+        return sum(map(len, self._committed.of_group(group_id).values()))
 
-    def tombstones_of(self, deleted: Sequence[tuple[str, str, int, int]]) -> list[CoordinatorRecord]:
+    def has_pending(self, group_id: str) -> bool:
+        return group_id in self._open
+
+    def is_expired(self, group: Group, topic: str, partition: int) -> bool:
+        committed = self._committed.get(group.group_id, topic, partition)
+        if committed is None or group.is_subscribed_to(topic):
+            return False
+        since_ms = group.offsets_expire_since_ms(committed.committed_ms)
+        if since_ms is None:
+            return False
+        now_ms = self._clock.now_ms()
+        if committed.expires_ms != NO_TIME:
+            is_too_old = now_ms >= committed.expires_ms
+        else:
+            is_too_old = now_ms - since_ms >= self._settings().retention_ms
+        return is_too_old and not self.is_pending(group.group_id, topic, partition)
+
+    def committed_for(self, topics: Iterable[str]) -> Work[list[CommittedBefore]]:
+        """Every offset for these topics that there is now, pending ones included."""
+        wanted, newest = sorted(topics), self._position
+
+        def look() -> Work[list[CommittedBefore]]:
+            found: list[CommittedBefore] = []
+            looked_at = 0
+            for offsets in (self._committed, *self._pending.values()):
+                for group_id in list(offsets.by_group):
+                    for topic in wanted:
+                        held = offsets.of_group(group_id).get(topic, {})
+                        found += [
+                            CommittedBefore(group_id, topic, partition, committed.position)
+                            for partition, committed in held.items()
+                            if committed.position <= newest
+                        ]
+                        looked_at += 1 + len(held)
+                        if looked_at >= SLICE_OFFSETS:
+                            looked_at = 0
+                            yield
+            return found
+
+        return look()
+
+    def tombstones_of(self, deleted: Iterable[CommittedBefore]) -> list[CoordinatorRecord]:
         """For what ``committed_for`` listed, unless something newer was committed meanwhile."""
         gone: dict[tuple[str, str, int], None] = {}
         for group_id, topic, partition, position in deleted:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -41,7 +41,6 @@ class Filters(msgspec.Struct, frozen=True):
     states: frozenset[TransactionState] | None = None
     producer_ids: frozenset[int] = frozenset()
     duration_ms: int = -1  # those that began longer ago than that; -1: all
-    matches: Callable[[str], bool] | None = None  # the transactional id
 
 
 def parse_states(labels: Sequence[str]) -> tuple[frozenset[TransactionState] | None, list[str]]:
@@ -69,5 +68,4 @@ def _is_asked_for(transaction: Transaction, filters: Filters, now_ms: int) -> bo
         (not filters.producer_ids or transaction.producer_id in filters.producer_ids)
         and (filters.states is None or transaction.state in filters.states)
         and (filters.duration_ms < 0 or now_ms - transaction.started_ms > filters.duration_ms)
-        and (filters.matches is None or filters.matches(transaction.transactional_id))
     )

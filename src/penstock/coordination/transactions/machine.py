@@ -18,6 +18,7 @@ from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import InSlices, at_once
 from penstock.coordination.transactions import transitions
 from penstock.coordination.transactions.book import A, TransactionBook
 from penstock.coordination.transactions.completion import Completion
@@ -63,9 +64,10 @@ class TransactionMachine:
         coordinator_epoch: Callable[[], int],
         transaction_version: Callable[[], int],
         exists: Callable[[TopicPartition], bool],
+        in_slices: InSlices = at_once,
     ) -> None:
         """``coordinator_epoch``: the leader epoch of this partition. ``transaction_version``: the finalized feature.
-        ``exists``: a partition whose topic was deleted needs no marker."""
+        ``exists``: a partition whose topic was deleted needs no marker. ``in_slices``: for what takes long."""
         self._settings = settings
         self._clock = clock
         self._producer_ids = producer_ids
@@ -74,7 +76,7 @@ class TransactionMachine:
         self.completion = Completion(
             self._book, clock, write_soon, markers=markers, coordinator_epoch=coordinator_epoch, exists=exists
         )
-        self.upkeep = Upkeep(self._book, settings, clock, write_soon, lambda was: self._abort(was, None))
+        self.upkeep = Upkeep(self._book, settings, clock, write_soon, lambda was: self._abort(was, None), in_slices)
 
     # --- what handlers decide through ``CoordinatorRuntime.write``
 
@@ -162,9 +164,6 @@ class TransactionMachine:
 
     def list(self, filters: Filters) -> list[ListTransactionsResponse.TransactionState]:
         return listed(self._book.all_committed(), filters, self._clock.now_ms())
-
-    def ids(self) -> Iterator[str]:
-        return (each.transactional_id for each in self._book.all_committed())
 
     def unfinished(self) -> Iterator[Transaction]:
         """Those that are open or ending, for the metrics."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from penstock.config.transactions import TransactionSettings
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import InSlices, Work, at_once, while_wanted
 from penstock.coordination.transactions.book import TransactionBook
 from penstock.coordination.transactions.state import AT_REST, Transaction, TransactionState
 from penstock.ports import Clock, TimerHandle
@@ -22,6 +23,8 @@ ABORTS_AT_ONCE_MAX = 100
 NEXT_PART_S = 0.1
 FORGOTTEN_BYTES_MAX = 131_072
 """Of ids in one batch of tombstones; far below what a batch may hold. The others come ``NEXT_PART_S`` later."""
+SLICE_IDS = 5_000
+"""Looked at, at a stretch: some milliseconds."""
 
 
 class Upkeep:
@@ -32,20 +35,26 @@ class Upkeep:
         clock: Clock,
         write_soon: WriteSoon,
         abort: Callable[[Transaction], Decision[None]],
+        in_slices: InSlices = at_once,
     ) -> None:
-        """``abort`` fences the producer of an open transaction and decides to abort it."""
+        """``abort`` fences the producer of an open transaction and decides to abort it. ``in_slices``: for what takes
+        long."""
         self._book = book
         self._settings = settings
         self._clock = clock
         self._write_soon = write_soon
         self._abort = abort
+        self._in_slices = in_slices
         self._timers: dict[Callable[[], None], TimerHandle] = {}
+        self._left_to_forget: Sequence[str] = ()
+        self._is_closed = False
 
     def start(self) -> None:
         self._next(self._check_late, self._settings().abort_check_interval_ms / 1_000)
         self._next(self._check_expired, self._settings().expiry_check_interval_ms / 1_000)
 
     def close(self) -> None:
+        self._is_closed = True
         for timer in self._timers.values():
             timer.cancel()
 
@@ -85,19 +94,44 @@ class Upkeep:
 
     def _check_expired(self) -> None:
         self._next(self._check_expired, self._settings().expiry_check_interval_ms / 1_000)
-        self._write_soon("forget transactional ids", lambda machine: machine.upkeep.expire())
+        work = while_wanted(self._expired(), lambda: not self._is_closed)
+        self._in_slices("look for expired transactional ids", work, self._forget_soon)
 
-    def expire(self) -> Decision[None]:
-        expired: list[str] = []
+    def _expired(self) -> Work[list[str]]:
+        found = []
+        for number, each in enumerate(list(self._book.all_current()), start=1):
+            if self._is_expired(each):
+                found.append(each.transactional_id)
+            if number % SLICE_IDS == 0:
+                yield
+        return found
+
+    def _is_expired(self, each: Transaction | None) -> bool:
+        return (
+            each is not None
+            and each.state in AT_REST
+            and each.updated_ms <= self._clock.now_ms() - self._settings().id_expiration_ms
+            and self._book.is_written(each.transactional_id)
+        )
+
+    def _forget_soon(self, expired: Sequence[str] | None) -> None:
+        if expired and not self._is_closed:
+            self._write_soon("forget transactional ids", lambda machine: machine.upkeep.forget(expired))
+
+    def _forget_rest(self) -> None:
+        self._forget_soon(self._left_to_forget)
+
+    def forget(self, expired: Sequence[str]) -> Decision[None]:
+        """As many as fit into one batch, unless somebody has come back meanwhile; the others follow."""
+        gone: list[str] = []
         size_bytes = 0
-        oldest_ms = self._clock.now_ms() - self._settings().id_expiration_ms
-        for each in self._book.all_current():
-            transactional_id = each.transactional_id
-            if each.state in AT_REST and each.updated_ms <= oldest_ms and self._book.is_written(transactional_id):
+        for number, transactional_id in enumerate(expired):
+            if self._is_expired(self._book.current(transactional_id)):
                 size_bytes += len(transactional_id.encode("utf-8", "surrogatepass"))
-                if expired and size_bytes > FORGOTTEN_BYTES_MAX:
-                    self._next(self._check_expired, NEXT_PART_S)
+                if gone and size_bytes > FORGOTTEN_BYTES_MAX:
+                    self._left_to_forget = expired[number:]
+                    self._next(self._forget_rest, NEXT_PART_S)
                     break
-                expired.append(transactional_id)
+                gone.append(transactional_id)
                 size_bytes += 32  # what a record has around its key
-        return self._book.forget(expired) if expired else Decision(None)
+        return self._book.forget(gone) if gone else Decision(None)

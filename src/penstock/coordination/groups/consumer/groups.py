@@ -27,8 +27,10 @@ from penstock.coordination.groups.consumer.sessions import Timeout
 from penstock.coordination.groups.consumer.shared import Shared
 from penstock.coordination.groups.consumer.subscription import (
     REGEX_REFRESH_MS_MIN,
+    FoundTopics,
+    find_topics,
+    put_found_topics,
     regexes_are_due,
-    resolve_regexes,
 )
 from penstock.coordination.groups.consumer.target import preferred_assignor
 from penstock.coordination.groups.consumer.topics import TopicsView
@@ -37,6 +39,7 @@ from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.meters import RebalanceMeter, Stopwatch
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import InSlices, at_once, while_wanted
 from penstock.model import BrokerError, ErrorCode, invariant
 from penstock.ports import Clock, Random
 from penstock.protocol.schema.consumer_group_describe import ConsumerGroupDescribeResponse
@@ -57,14 +60,16 @@ class ConsumerGroups:
         write_soon: WriteSoon,
         topics: Callable[[], TopicsView],
         meter: RebalanceMeter | None = None,
+        in_slices: InSlices = at_once,
     ) -> None:
-        """``groups``: all of the partition, of every kind."""
+        """``groups``: all of the partition, of every kind. ``in_slices``: for what takes long."""
         self.meter = meter or RebalanceMeter()
         self._stopwatch = Stopwatch(self.meter)
         self._shared = Shared(groups, settings, clock, random, write_soon, topics)
         self.classic_door = ClassicDoor(self._shared)
         """For members that speak the classic protocol."""
         self._groups = groups
+        self._in_slices = in_slices
         self._sessions = self._shared.sessions
         self._is_live = False
         self._new_topics_version = -1
@@ -148,15 +153,38 @@ class ConsumerGroups:
             group, regexes, new_topics_version=self._new_topics_version, interval_ms=interval_ms, now_ms=moment.now_ms
         ):
             self._resolving_until_s[group_id] = now_s + REGEX_REFRESH_MS_MIN / 1000
-            self._shared.write_soon(f"regular expressions of {group_id}", lambda _: self._resolve(group_id))
+            self._shared.write_soon(
+                f"regular expressions of {group_id}", lambda machine: machine.consumer.look_up_regexes(group_id)
+            )
 
-    def _resolve(self, group_id: str) -> Decision[None]:
+    def look_up_regexes(self, group_id: str) -> Decision[None]:
+        """Takes long where topics are many and an expression is bad. Writes nothing itself: ``resolve`` does then."""
+        group = self._groups.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            self._resolving_until_s.pop(group_id, None)
+            return NOTHING
+        what, regexes = f"regular expressions of {group_id}", sorted(group.regex_counts)
+
+        def is_wanted() -> bool:
+            self._resolving_until_s[group_id] = self._shared.clock.monotonic() + REGEX_REFRESH_MS_MIN / 1000
+            return self._is_live and not group.is_deleted and any(each in group.regex_counts for each in regexes)
+
+        def done(found: FoundTopics | None) -> None:
+            if found is None:
+                self._resolving_until_s.pop(group_id, None)
+            else:
+                self._shared.write_soon(what, lambda machine: machine.consumer.resolve(group_id, found))
+
+        self._in_slices(what, while_wanted(find_topics(regexes, self._shared.topics()), is_wanted), done)
+        return NOTHING
+
+    def resolve(self, group_id: str, found: FoundTopics) -> Decision[None]:
         self._resolving_until_s.pop(group_id, None)
         group = self._groups.get(group_id)
         if not isinstance(group, ConsumerGroup):
             return NOTHING
         draft = Draft(group)
-        resolve_regexes(draft, self._shared.topics(), self._shared.clock.now_ms())
+        put_found_topics(draft, found, self._shared.topics(), self._shared.clock.now_ms())
         self._shared.looked_at_topics(group, draft)
         return Decision(None, draft.records)
 

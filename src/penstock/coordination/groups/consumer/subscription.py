@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 from penstock.coordination.groups.consumer import records
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft, ResolvedRegex
 from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex
 from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
+from penstock.coordination.slices import Work
 from penstock.model import BrokerError, ErrorCode
 
 REGEX_REFRESH_MS_MIN = 10_000
@@ -66,17 +68,34 @@ def regexes_are_due(
     )
 
 
-def resolve_regexes(draft: Draft, topics: TopicsView, now_ms: int) -> None:
-    group_id = draft.group.group_id
-    known, version = draft.group.regexes, topics.version
-    has_changed = False
-    for regex in sorted(draft.group.regex_counts):
+class FoundTopics(NamedTuple):
+    by_regex: Mapping[str, frozenset[str]]
+    version: int
+    """Of the topics that were looked at."""
+
+
+def find_topics(regexes: Iterable[str], topics: TopicsView) -> Work[FoundTopics]:
+    """Of this moment: those that are made while it is under way are found the next time."""
+    names, version = tuple(topics.names()), topics.version
+    found = {}
+    for regex in regexes:
         try:
-            names = frozenset(filter(_compiled(regex).matches, topics.names()))
+            compiled = _compiled(regex)
         except InvalidRegex:  # a broker that takes more than we do let it in: it matches nothing here
-            names = frozenset()
+            found[regex] = frozenset[str]()
+        else:
+            found[regex] = frozenset((yield from compiled.matching(names)))
+    return FoundTopics(found, version)
+
+
+def put_found_topics(draft: Draft, found: FoundTopics, topics: TopicsView, now_ms: int) -> None:
+    """For the expressions that are still in use; those that came later have their turn later."""
+    group_id, known = draft.group.group_id, draft.group.regexes
+    has_changed = False
+    for regex in sorted(draft.group.regex_counts.keys() & found.by_regex.keys()):
+        names = found.by_regex[regex]
         has_changed |= names != (known[regex].topics if regex in known else frozenset())
-        draft.write(records.resolved_regex(group_id, regex, names, version=version, timestamp_ms=now_ms))
+        draft.write(records.resolved_regex(group_id, regex, names, version=found.version, timestamp_ms=now_ms))
     bump_epoch(draft, topics, is_forced=has_changed)
 
 

@@ -1,0 +1,66 @@
+"""Work that takes long, done a little at a time: the loop turns in between.
+
+Work is a generator. It yields where it may pause, every few milliseconds, and returns what it has found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from typing import Protocol, TypeVar
+
+from penstock.ports import Clock
+
+PAUSE_S = 0.002
+"""Between two slices: about as long as one takes, so that work which takes long has half of the loop at most."""
+
+T = TypeVar("T")
+Work = Generator[None, None, T]
+
+
+class InSlices(Protocol):
+    def __call__(self, what: str, work: Work[T], done: Callable[[T], None]) -> None:
+        """``done`` is given what the work has found, now or later."""
+
+
+class Slices:
+    """One slice at a time, whoever's work it is part of: much of it holds the loop for no longer than little does, and
+    what is small does not wait for the end of what is large."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._one_at_a_time = asyncio.Lock()
+
+    async def finish(self, work: Work[T]) -> T:
+        while True:
+            async with self._one_at_a_time:  # first come, first served: everybody's next slice is behind all others'
+                try:
+                    next(work)
+                except StopIteration as finished:
+                    return finished.value  # type: ignore[no-any-return]
+                await self._clock.sleep(PAUSE_S)
+
+
+def at_once(what: str, work: Work[T], done: Callable[[T], None]) -> None:
+    """``InSlices`` for those who have no loop to hold."""
+    done(finish_now(work))
+
+
+def finish_now(work: Work[T]) -> T:
+    while True:
+        try:
+            next(work)
+        except StopIteration as finished:
+            return finished.value  # type: ignore[no-any-return]
+
+
+def while_wanted(work: Work[T], is_wanted: Callable[[], bool]) -> Work[T | None]:
+    """None: it was given up, in a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as finished:
+            return finished.value  # type: ignore[no-any-return]
+        yield
+        if not is_wanted():
+            return None

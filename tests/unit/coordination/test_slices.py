@@ -1,0 +1,58 @@
+"""Work that takes long is done a slice at a time, everybody's in turn, and the loop is free in between."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from penstock.coordination.slices import PAUSE_S, Slices, Work, finish_now, while_wanted
+from simulation.harness.clock import ManualClock
+
+
+def counting(name: str, slices: int, seen: list[str]) -> Work[str]:
+    for _ in range(slices):
+        seen.append(name)
+        yield
+    return name.upper()
+
+
+def test_whatever_there_is_to_do_one_slice_is_done_between_two_pauses() -> None:
+    async def run() -> None:
+        clock, seen = ManualClock(), list[str]()
+        slices = Slices(clock)
+        works = [asyncio.ensure_future(slices.finish(counting(name, 3, seen))) for name in "abc"]
+        for done in range(1, 10):
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert len(seen) == done
+            clock.advance(PAUSE_S)
+        assert await asyncio.gather(*works) == ["A", "B", "C"]
+        assert seen == list("abcabcabc")
+
+    asyncio.run(run())
+
+
+def test_work_that_fails_tells_whoever_waits_for_it_and_nobody_else() -> None:
+    def failing() -> Work[None]:
+        yield
+        raise ValueError("bad")
+
+    async def run() -> None:
+        clock = ManualClock()
+        slices = Slices(clock)
+        bad = asyncio.ensure_future(slices.finish(failing()))
+        good = asyncio.ensure_future(slices.finish(counting("a", 3, [])))
+        await clock.run_until(good)
+        assert good.result() == "A"
+        with pytest.raises(ValueError, match="bad"):
+            await bad
+
+    asyncio.run(run())
+
+
+def test_work_that_nobody_wants_any_more_ends_in_its_next_pause() -> None:
+    seen: list[str] = []
+    assert finish_now(while_wanted(counting("a", 5, seen), lambda: len(seen) < 2)) is None
+    assert seen == ["a", "a"]
+    assert finish_now(while_wanted(counting("a", 5, seen), lambda: True)) == "A"
