@@ -1,7 +1,7 @@
 """ConsumerGroupDescribe: v0-v1.
 
 Behaviour   Consumer groups (KIP-848): epochs, members, what each holds and should hold. Groups that are not there, or
-            are classic ones, are GROUP_ID_NOT_FOUND.
+            are classic ones, are GROUP_ID_NOT_FOUND. What is told is committed.
 Versions    v1 member types
 """
 
@@ -31,7 +31,7 @@ async def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> Consume
         if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
             refused.append(Row(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))
             continue
-        row = _described(ctx, group_id)
+        row = await _described(ctx, group_id)
         if not row.error_code:
             if request.include_authorized_operations:
                 row.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id)
@@ -45,11 +45,11 @@ async def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> Consume
     return ConsumerGroupDescribeResponse(groups=refused + rows)
 
 
-def _described(ctx: Context, group_id: str) -> Row:
+async def _described(ctx: Context, group_id: str) -> Row:
     if not group_id:
         return Row(error_code=ErrorCode.INVALID_GROUP_ID, group_id=group_id)
     try:
-        return ctx.broker.groups.read(group_id, lambda machine: machine.consumer.describe(group_id))
+        return await ctx.broker.groups.settled(group_id, lambda machine: machine.consumer.describe(group_id))
     except BrokerError as failed:
         return Row(error_code=failed.code, group_id=group_id)
 

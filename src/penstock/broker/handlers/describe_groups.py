@@ -1,6 +1,7 @@
 """DescribeGroups: v0-v6.
 
-Behaviour   Classic groups and their members. A group that is not there, or is not a classic one, is "Dead".
+Behaviour   Classic groups and their members. A group that is not there, or is not a classic one, is "Dead". What is
+            told is committed.
 Versions    v3 authorized operations (KIP-430) · v4 group.instance.id · v6 GROUP_ID_NOT_FOUND with a message (KIP-1043)
 """
 
@@ -23,7 +24,7 @@ async def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroups
     rows, refused = [], []
     for group_id in request.groups:
         if is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
-            row = _described(ctx, group_id)
+            row = await _described(ctx, group_id)
             if request.include_authorized_operations and ctx.version >= OPERATIONS_SINCE and not row.error_code:
                 row.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id)
             rows.append(row)
@@ -32,9 +33,11 @@ async def handle(ctx: Context, request: DescribeGroupsRequest) -> DescribeGroups
     return DescribeGroupsResponse(groups=refused + rows)
 
 
-def _described(ctx: Context, group_id: str) -> Row:
+async def _described(ctx: Context, group_id: str) -> Row:
     version = ctx.version
     try:
-        return ctx.broker.groups.read(group_id, lambda machine: machine.classic.describe(group_id, version=version))
+        return await ctx.broker.groups.settled(
+            group_id, lambda machine: machine.classic.describe(group_id, version=version)
+        )
     except BrokerError as failed:
         return Row(error_code=failed.code, group_id=group_id)

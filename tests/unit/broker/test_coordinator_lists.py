@@ -1,0 +1,128 @@
+"""Lists and descriptions of groups and transactions hold nothing that a crash could take back, and have no holes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from penstock.broker.handlers import list_transactions
+from penstock.config.groups import GroupSettings
+from penstock.coordination.runtime import CoordinatorRuntime, ShardState
+from penstock.model import BrokerError, ErrorCode
+from penstock.protocol.schema.list_transactions import ListTransactionsRequest
+from unit.broker.test_coordinator_refusals import (
+    BEAT,
+    COMMIT,
+    DESCRIBE,
+    DESCRIBE_CONSUMERS,
+    GROUP,
+    INIT,
+    LIST,
+    LIST_IDS,
+    Case,
+    Coordinators,
+    name_of,
+    with_coordinators,
+)
+
+
+def set_broken(runtime: CoordinatorRuntime[Any]) -> None:
+    runtime._shards[7].state = ShardState.BROKEN
+
+
+@pytest.mark.parametrize("case", [LIST, LIST_IDS], ids=name_of)
+def test_there_is_no_list_while_a_part_of_it_can_not_be_read(case: Case) -> None:
+    async def scenario(broker: Coordinators) -> None:
+        assert await broker.codes(case) == set()
+        set_broken(broker.broker.groups.runtime)
+        set_broken(broker.broker.transactions.runtime)
+        assert await broker.codes(case) == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+    with_coordinators(scenario)
+
+
+@pytest.mark.parametrize("case", [LIST, DESCRIBE, DESCRIBE_CONSUMERS], ids=name_of)
+def test_what_is_told_of_a_group_is_committed(case: Case) -> None:
+    async def scenario(broker: Coordinators) -> None:
+        home = broker.homes[GROUP]
+        home.commits_itself = False
+        joined = asyncio.ensure_future(broker.codes(COMMIT))
+        told = asyncio.ensure_future(broker.codes(case))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(home.batches) == 1
+        assert not told.done()
+        home.commit()
+        assert await joined == set()
+        await told
+
+    with_coordinators(scenario)
+
+
+@pytest.mark.parametrize("case", [LIST, DESCRIBE, DESCRIBE_CONSUMERS], ids=name_of)
+def test_what_is_not_known_to_be_committed_in_time_is_not_told(case: Case) -> None:
+    async def scenario(broker: Coordinators) -> None:
+        home = broker.homes[GROUP]
+        home.commits_itself = False
+        committed = asyncio.ensure_future(broker.codes(COMMIT))
+        told = asyncio.ensure_future(broker.codes(case))
+        for _ in range(100):
+            await asyncio.sleep(0)
+        for _, waiting in home._waiting:
+            waiting.set_exception(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
+        assert await committed == await told == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+
+    with_coordinators(scenario)
+
+
+def test_ids_are_matched_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_transactions, "IDS_AT_ONCE", 1)
+
+    async def scenario(broker: Coordinators) -> None:
+        for number in range(10):
+            named = INIT._replace(fields={**INIT.fields, "transactional_id": f"id-{number}"})
+            assert await broker.codes(named) == set()
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.ensure_future(count())
+        request = ListTransactionsRequest(transactional_id_pattern="id-[1-3]")
+        answer = await broker.ask(list_transactions, 2, request)
+        counting.cancel()
+        assert sorted(each.transactional_id for each in answer.transaction_states) == ["id-1", "id-2", "id-3"]
+        assert turns >= 10
+
+    with_coordinators(scenario)
+
+
+@pytest.mark.parametrize("case", [BEAT, DESCRIBE_CONSUMERS], ids=name_of)
+def test_the_new_protocol_is_refused_where_it_is_not_among_the_rebalance_protocols(case: Case) -> None:
+    async def scenario(broker: Coordinators) -> None:
+        broker.broker.groups._broker_settings = lambda: GroupSettings(has_consumer_groups=False)
+        assert await broker.codes(case) == {ErrorCode.UNSUPPORTED_VERSION}
+
+    with_coordinators(scenario)
+
+
+def test_groups_that_are_another_brokers_by_now_are_not_listed() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        home = broker.homes[GROUP]
+        home.commits_itself = False
+        joined = asyncio.ensure_future(broker.codes(COMMIT))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        listed = asyncio.ensure_future(broker.broker.groups.runtime.list_settled(lambda machine: machine.listed()))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        home.lose()
+        assert await joined == {ErrorCode.NOT_COORDINATOR}
+        assert await listed == []
+
+    with_coordinators(scenario)
