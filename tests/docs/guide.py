@@ -4,6 +4,10 @@
                             anything
     ```console stopped      the same, after the guide's broker was stopped
     ```python               a program; it passes if it ends with 0
+    ```python pytest        a file of tests
+    ```pycon                what somebody types into Python, with what it answers
+
+A command ends with 0 unless what it says begins with ``penstock:``, as its complaints do.
 
 ``penstock serve`` becomes the guide's broker, on a free port that takes the place of 127.0.0.1:9092 in everything that
 follows; it ends when the next one starts, or with the guide.
@@ -15,15 +19,20 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-FENCE = re.compile(r"^```(console(?: stopped)?|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(console(?: stopped)?|python(?: pytest)?|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAMS = {"python": "program", "python pytest": "tests", "pycon": "dialogue"}
 
 
 @dataclass(frozen=True)
 class Step:
-    kind: str  # "command" or "program"
+    kind: str  # "command", "program", "tests" or "dialogue"
     text: str
     output: str = ""
     stops_broker: bool = False
+
+    @property
+    def is_refused(self) -> bool:
+        return self.output.startswith("penstock:")
 
     @property
     def starts_broker(self) -> bool:
@@ -33,8 +42,8 @@ class Step:
 def steps_of(guide: Path) -> list[Step]:
     steps: list[Step] = []
     for kind, block in FENCE.findall(guide.read_text()):
-        if kind == "python":
-            steps.append(Step("program", block))
+        if kind in PROGRAMS:
+            steps.append(Step(PROGRAMS[kind], block))
             continue
         stops_broker = kind.endswith("stopped")
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -42,6 +51,19 @@ def steps_of(guide: Path) -> list[Step]:
             steps.append(Step("command", command, output, stops_broker))
             stops_broker = False
     return steps
+
+
+def commands_that_nobody_runs(guide: Path) -> list[str]:
+    """In blocks of other kinds."""
+    found: list[str] = []
+    kind: str | None = None  # outside of blocks
+    for line in guide.read_text().splitlines():
+        text = line.lstrip()
+        if text.startswith("```"):
+            kind = text.removeprefix("```") if kind is None else None
+        elif kind is not None and text.startswith("$ ") and not (kind.startswith("console") and line == text):
+            found.append(line)
+    return found
 
 
 def matches(promised: str, seen: str) -> bool:
