@@ -32,7 +32,4 @@ class LogConfig(msgspec.Struct, frozen=True, gc=False):
     file_delete_delay_ms: int = 60_000
     flush_messages: int = 9_223_372_036_854_775_807
     flush_ms: int = 9_223_372_036_854_775_807
-    preallocate: bool = False
-    min_insync_replicas: int = 1
-    unclean_leader_election: bool = False
     validates_records: bool = False  # penstock.validate.records: look inside every batch, as Kafka does

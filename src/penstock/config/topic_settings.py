@@ -62,9 +62,9 @@ _ROWS = (
     Setting("message.timestamp.type", STRING, "CreateTime", one_of(*TIMESTAMP_TYPES)),
     Setting("min.cleanable.dirty.ratio", DOUBLE, "0.5", between(0, 1)),
     Setting("min.compaction.lag.ms", LONG, "0", between(0)),
-    Setting("min.insync.replicas", INT, "1", between(1)),
+    Setting("min.insync.replicas", INT, "1", between(1), used=False),
     Setting("penstock.validate.records", BOOLEAN, "false"),
-    Setting("preallocate", BOOLEAN, "false"),
+    Setting("preallocate", BOOLEAN, "false", used=False),
     Setting("remote.log.copy.disable", BOOLEAN, "false", used=False),
     Setting("remote.log.delete.on.disable", BOOLEAN, "false", used=False),
     Setting("remote.storage.enable", BOOLEAN, "false", used=False),
@@ -74,7 +74,7 @@ _ROWS = (
     Setting("segment.index.bytes", INT, "10485760", between(4)),
     Setting("segment.jitter.ms", LONG, "0", between(0)),
     Setting("segment.ms", LONG, "604800000", between(1)),
-    Setting("unclean.leader.election.enable", BOOLEAN, "false"),
+    Setting("unclean.leader.election.enable", BOOLEAN, "false", used=False),
 )
 
 TOPIC_SETTINGS: dict[str, Setting] = {row.name: row for row in _ROWS}

@@ -36,9 +36,6 @@ _PLAIN = {
     "file.delete.delay.ms": "file_delete_delay_ms",
     "flush.messages": "flush_messages",
     "flush.ms": "flush_ms",
-    "preallocate": "preallocate",
-    "min.insync.replicas": "min_insync_replicas",
-    "unclean.leader.election.enable": "unclean_leader_election",
     "penstock.validate.records": "validates_records",
 }
 
