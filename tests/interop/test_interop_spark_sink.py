@@ -19,14 +19,30 @@ from penstock.client import Client
 from penstock.client.admin import Admin
 from penstock.spark.sink.errors import SinkFailed
 from spark.audit import values
-from spark.kills.copying import LOCAL, ROWS, Copy, feed
-from spark.kills.orders import left, place
+from spark.kills.attempts import ended_twice
+from spark.kills.copying import CLUSTER, LOCAL, ROWS, STAGE_AGAIN, Copy, feed
+from spark.kills.orders import left
 from spark.sink_runs import STEPS, Killed, Query, asleep_after, killed_after, texts
 from support.internal_client import run_with_client
 
 pytestmark = [pytest.mark.interop, needs_kafka]
 
 TOPIC = "orders"
+ORDERS = [
+    [("task-staged", "python")],
+    [("commit-begin", "python")],
+    [("commit-first-file", "jvm")],
+    [("commit-mark", "python")],
+    [("commit-end", "python")],
+]
+"""For one micro-batch after the other: a step, and who is killed there."""
+ORDERS_OF_CLUSTER = [
+    STAGE_AGAIN,
+    [("task-middle", "jvm")],
+    [("task-staged", "jvm")],
+    [("commit-first-file", "executor")],
+    [("commit-mark", "jvm")],
+]
 
 
 def test_a_real_kafka_gets_each_micro_batch_once_whatever_becomes_of_its_driver(
@@ -65,23 +81,20 @@ def test_a_real_kafka_gets_each_micro_batch_once_whatever_becomes_of_its_driver(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("master", "orders"), [(LOCAL, ORDERS), (CLUSTER, ORDERS_OF_CLUSTER)], ids=["local", "cluster"]
+)
 def test_a_real_kafka_has_each_record_once_when_spark_is_killed(
-    make_kafka: Callable[..., Oracle], tmp_path: Path
+    make_kafka: Callable[..., Oracle], master: str, orders: list[list[tuple[str, str]]], tmp_path: Path
 ) -> None:
     kafka = make_kafka(tmp_path / "kafka").start()
-    kills = [
-        ("task-staged", "python"),
-        ("commit-begin", "python"),
-        ("commit-first-file", "jvm"),
-        ("commit-mark", "python"),
-        ("commit-end", "python"),
-    ]
-    count = feed(kafka.bootstrap_servers, TOPIC, ROWS * (len(kills) + 2))
+    count = feed(kafka.bootstrap_servers, TOPIC, ROWS * (len(orders) + 2))
     folder = tmp_path / "job"
     folder.mkdir()
-    copy = Copy(kafka.bootstrap_servers, TOPIC, LOCAL, folder)
-    for number, (step, victim) in enumerate(kills):
-        place(copy.orders, number + 1, step, victim)
+    copy = Copy(kafka.bootstrap_servers, TOPIC, master, folder, count=count)
+    copy.place(orders)
     copy.run_to_end()
     assert left(copy.orders) == []
     assert values(kafka.bootstrap_servers, copy.target) == sorted(map(str, range(count)))
+    if master == CLUSTER:
+        assert 1 in ended_twice(copy.orders)

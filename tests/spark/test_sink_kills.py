@@ -2,7 +2,7 @@
 
 A job copies a topic in micro-batches, and dies where the orders say; it is started again until everything is copied. A
 consumer that is not ours then finds each record once. The ordinary run has some of the kills; ``make spark-chaos`` has
-each victim at each step.
+each victim at each step of a stream, and the driver at each step of batch writes.
 """
 
 from __future__ import annotations
@@ -20,37 +20,53 @@ pytest.importorskip("numba")
 
 from penstock.testing import Broker
 from spark.audit import values
-from spark.kills.copying import CLUSTER, LOCAL, ROWS, Copy, feed
+from spark.kills.attempts import ended_twice
+from spark.kills.copying import BATCH, CLUSTER, LOCAL, ROWS, STAGE_AGAIN, STREAM, UPDATE, Copy, feed
 from spark.kills.killing_sink import COMMIT_STEPS, TASK_STEPS
-from spark.kills.orders import left, place
+from spark.kills.orders import left
 
 IS_LONG = os.environ.get("PENSTOCK_SPARK_CHAOS") == "1"
 
 Kill = tuple[str, str]
+Orders = list[list[Kill]]
+"""For one micro-batch after the other."""
 
-SOME: dict[str, list[Kill]] = {
-    LOCAL: [
+SOME: dict[tuple[str, str], list[Kill]] = {
+    (LOCAL, STREAM): [
         ("task-start", "python"),
         ("task-staged", "python"),
         ("commit-first-file", "python"),
         ("commit-mark", "jvm"),
         ("commit-end", "python"),
     ],
-    CLUSTER: [("task-staged", "jvm"), ("task-middle", "jvm"), ("commit-produce", "python")],
+    (LOCAL, UPDATE): [("task-staged", "python"), ("commit-mark", "python"), ("commit-end", "jvm")],
+    (LOCAL, BATCH): [("commit-produce", "python"), ("commit-end", "jvm")],
+    (CLUSTER, STREAM): [("task-middle", "jvm"), ("commit-first-file", "executor"), ("commit-produce", "python")],
 }
 ALL: dict[str, list[Kill]] = {
     "tasks": [(step, victim) for step in TASK_STEPS for victim in ("python", "jvm", "driver")],
     "commit's python": [(step, "python") for step in COMMIT_STEPS],
     "commit's driver": [(step, "jvm") for step in COMMIT_STEPS],
 }
+EXECUTORS: list[Kill] = [(step, "executor") for step in COMMIT_STEPS]
+DRIVERS: list[Kill] = [(step, "driver") for step in (*TASK_STEPS, *COMMIT_STEPS)]
 
 
 def runs() -> list[Any]:
     if not IS_LONG:
-        return [pytest.param(master, kills, id=master) for master, kills in SOME.items()]
+        return [run(master, kind, kills) for (master, kind), kills in SOME.items()]
     return [
-        pytest.param(master, kills, id=f"{master} {name}") for master in (LOCAL, CLUSTER) for name, kills in ALL.items()
+        *(run(master, STREAM, kills, name) for master in (LOCAL, CLUSTER) for name, kills in ALL.items()),
+        run(CLUSTER, STREAM, EXECUTORS, "executors during the commit"),
+        *(run(LOCAL, kind, DRIVERS, "driver") for kind in (UPDATE, BATCH)),
     ]
+
+
+def run(master: str, kind: str, kills: list[Kill], name: str = "") -> Any:
+    orders = [[kill] for kill in kills]
+    if (master, kind) == (CLUSTER, STREAM):
+        orders.insert(0, STAGE_AGAIN)  # while both executors are there
+    return pytest.param(master, kind, orders, id=f"{master} {kind} {name}".strip())
 
 
 @pytest.fixture
@@ -60,15 +76,16 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("master", "kills"), runs())
+@pytest.mark.parametrize(("master", "kind", "orders"), runs())
 def test_each_record_is_there_once_whoever_is_killed(
-    broker: Broker, topic: str, master: str, kills: list[Kill], tmp_path: Path
+    broker: Broker, topic: str, master: str, kind: str, orders: Orders, tmp_path: Path
 ) -> None:
-    count = feed(broker.bootstrap_servers, topic, ROWS * (len(kills) + 2))
-    copy = Copy(broker.bootstrap_servers, topic, master, tmp_path)
-    for number, (step, victim) in enumerate(kills):
-        place(copy.orders, number + 1, step, victim)  # micro-batch 0 is empty
+    count = feed(broker.bootstrap_servers, topic, ROWS * (len(orders) + 2))
+    copy = Copy(broker.bootstrap_servers, topic, master, tmp_path, kind=kind, count=count)
+    copy.place(orders)
     copy.run_to_end()
     assert left(copy.orders) == []
     assert values(broker.bootstrap_servers, copy.target) == sorted(map(str, range(count)))
     assert not list(tmp_path.rglob("*.batches"))
+    if STAGE_AGAIN in orders:
+        assert 1 in ended_twice(copy.orders), "no stage was done again: the run has proved less than it says"

@@ -7,18 +7,24 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from spark.clusters import home_in
-from spark.kills.orders import left
+from spark.kills.orders import left, place
 
 LOCAL, CLUSTER = "local[2,4]", "local-cluster[2,1,1024]"
 ORDERS = "orders"
 ROWS = 12
 """In each micro-batch."""
+STREAM, UPDATE, BATCH = "stream", "update", "batch"
+"""How the job copies: see ``job.py``."""
+STAGE_AGAIN = [("task-middle", "nobody"), ("task-staged", "jvm")]
+"""On a cluster: an executor dies with its share of a shuffle while the other one's task waits. What Spark does again is
+the whole stage, that task's work included, and both end it."""
 START_S_MAX = 400
 ROOT = Path(__file__).parents[3]
 JOB = Path(__file__).with_name("job.py")
@@ -40,12 +46,16 @@ def feed(bootstrap: str, topic: str, count: int) -> int:
 class Copy:
     """The job, in processes of its own, until one of them ends well."""
 
-    def __init__(self, bootstrap: str, topic: str, master: str, folder: Path) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, master: str, folder: Path, *, kind: str = STREAM, count: int
+    ) -> None:
         self.orders = folder / ORDERS
         self.orders.mkdir()
         self.target = f"{topic}-copy"
         self._folder = folder
         self._plan = {
+            "kind": kind,
+            "count": count,
             "master": master,
             "bootstrap": bootstrap,
             "source": topic,
@@ -54,6 +64,12 @@ class Copy:
             "rows": ROWS,
         }
         self.starts = 0
+
+    def place(self, orders: Sequence[Sequence[tuple[str, str]]]) -> None:
+        """(step, victim) for the first micro-batch that is not empty, for the second, and so on."""
+        for number, kills in enumerate(orders):
+            for step, victim in kills:
+                place(self.orders, number + 1, step, victim)  # micro-batch 0 of a stream is empty
 
     def run_to_end(self) -> None:
         while True:
