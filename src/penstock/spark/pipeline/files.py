@@ -6,7 +6,7 @@ import ast
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from penstock.runtime.environment import read_file
+from penstock.runtime.environment import absolute_path, read_file
 from penstock.spark.pipeline.mistakes import nearest
 
 if TYPE_CHECKING:
@@ -23,7 +23,12 @@ class Files:
         self._folder = PurePosixPath(declaration).parent
 
     def beside(self, path: str) -> str:
+        """As people are told of it."""
         return path if is_url(path) else str(self._folder / path)
+
+    def lasting(self, path: str) -> str:
+        """The same from everywhere: Spark may run in another folder, and a pipeline be run from one and the other."""
+        return path if is_url(path) else absolute_path(str(self._folder / path))
 
     def text(self, table: Table, key: str, path: str) -> str | None:
         """The file's text, or a mistake of that key."""
