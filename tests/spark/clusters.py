@@ -10,13 +10,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from support.waiting import eventually
 
 CLUSTER = "local-cluster[2,1,1024]"
 START_S_MAX = 120.0
+END_S_MAX = 30.0
 
 
 def home_in(folder: Path) -> Path:
@@ -48,7 +49,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def connect_server(folder: Path) -> Iterator[str]:
+def connect_server(folder: Path, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """A Spark Connect server on this machine; its address. It ends with the block, with all that it has started."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -59,6 +60,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
+        **(more or {}),
     }
     made = home_in(folder)
     line = [str(made / "bin/spark-submit"), "--master", "local[2]"]
@@ -80,21 +82,26 @@ def connect_server(folder: Path) -> Iterator[str]:
         eventually(answers, what="a Spark Connect server", deadline_s=START_S_MAX)
         yield f"sc://127.0.0.1:{port}"
     finally:
+        server.terminate()  # it finishes its log of events
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            server.wait(END_S_MAX)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGKILL)
         server.wait()
 
 
-NO_PENSTOCK = """
+_WITHOUT = """
 import sys
 
 class Missing:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] == "penstock":
+        if name.partition(".")[0] == "MODULE":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Missing())
 """
+NO_PENSTOCK, NO_NUMBA, NO_FASTAVRO = (_WITHOUT.replace("MODULE", name) for name in ("penstock", "numba", "fastavro"))
+BROKEN_NUMBA = _WITHOUT.replace("MODULE", "numba").replace("ModuleNotFoundError", "ImportError")
 OTHER_PENSTOCK = """
 import penstock
 

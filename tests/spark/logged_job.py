@@ -1,6 +1,8 @@
 """A job that Spark writes a log of events about: it writes, reads, copies a stream, and fails with a wrong password.
 
-    python logged_job.py '{"is_plain": ..., "settings": {...}, "options": {...}, "wrong": {...}, "topic": ..., ...}'
+    python logged_job.py '{"session": ..., "settings": {...}, "options": {...}, "wrong": {...}, "topic": ..., ...}'
+
+``session``: ``ours``, ``plain``, or the address of a Spark Connect server, whose log it is then.
 
 Ends with 0 when everything went as it should, and the log is complete then.
 """
@@ -19,7 +21,7 @@ REFUSAL = "does not let user alice in by SCRAM-SHA-512"
 
 
 def main(plan: dict[str, Any]) -> None:
-    spark = plain_session(plan["settings"]) if plan["is_plain"] else our_session(plan["settings"])
+    spark = session_of(plan["session"], plan["settings"])
     try:
         topic, given = plan["topic"], plan["options"]
         rows = spark.range(ROWS).selectExpr("CAST(id AS STRING) AS value")
@@ -37,10 +39,14 @@ def main(plan: dict[str, Any]) -> None:
         spark.stop()
 
 
-def our_session(settings: dict[str, str]) -> SparkSession:
+def session_of(kind: str, settings: dict[str, str]) -> SparkSession:
     from penstock.spark.session import start_session
 
-    return start_session("logged", master="local[2]", config=settings)
+    if kind == "plain":
+        return plain_session(settings)
+    if kind == "ours":
+        return start_session("logged", master="local[2]", config=settings)
+    return start_session("logged", remote=kind, config=settings)
 
 
 def plain_session(settings: dict[str, str]) -> SparkSession:

@@ -21,6 +21,7 @@ class Secured:
     def __init__(self, gate: Gate, authority: Authority) -> None:
         self.address = gate.bootstrap_servers
         self._authority = authority
+        self._client = authority.certificate("client")
 
     def settings(self, password: str = CANARY) -> dict[str, str]:
         return {
@@ -34,6 +35,19 @@ class Secured:
     def options(self, password: str = CANARY, **more: str) -> dict[str, str]:
         given = {f"kafka.{name}": value for name, value in self.settings(password).items()}
         return {"kafka.bootstrap.servers": self.address, **given, **more}
+
+    def key_options(self) -> dict[str, str]:
+        """A private key of the client's, in an option itself."""
+        return {
+            "kafka.ssl.keystore.type": "PEM",
+            "kafka.ssl.keystore.key": self._client.key.read_text(),
+            "kafka.ssl.keystore.certificate.chain": self._client.path.read_text(),
+        }
+
+    @property
+    def key_line(self) -> str:
+        """A line of that key which no other key has."""
+        return self._client.key.read_text().splitlines()[2]
 
     def file(self, folder: Path, password: str = CANARY) -> Path:
         path = folder / f"client-{len(password)}.properties"
@@ -67,8 +81,11 @@ def no_canary_in(*texts: str) -> None:
         assert CANARY not in text
 
 
-def no_canary_below(folder: Path) -> None:
+def no_canary_below(folder: Path, *more: str) -> None:
+    """``more``: other texts that must not be there."""
     files = [file for file in folder.rglob("*") if file.is_file() and not file.name.endswith("properties")]
     assert files
     for file in files:
-        assert CANARY.encode() not in file.read_bytes(), file
+        text = file.read_bytes()
+        for secret in (CANARY, *more):
+            assert secret.encode() not in text, file

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from spark import logged_job
+from spark.clusters import connect_server
 from spark.secured import CANARY, USER, Secured, no_canary_below, no_canary_in, opened, penstock, secured_gate
 from support.broker import penstock_environment
 from support.certificates import needs_openssl
@@ -58,10 +59,10 @@ def run(*line: str, given: str = "") -> subprocess.CompletedProcess[str]:
 
 
 def with_password(secured: Secured, password: str = CANARY) -> dict[str, str]:
-    """The other way to say who one is, with the password in an option of its own."""
+    """The other way to say who one is, with the password in an option of its own; and a key in another."""
     given = secured.options(password)
     del given["kafka.sasl.jaas.config"]
-    return {**given, "kafka.sasl.username": USER, "kafka.sasl.password": password}
+    return {**given, "kafka.sasl.username": USER, "kafka.sasl.password": password, **secured.key_options()}
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -69,33 +70,58 @@ def events(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for file in files if file.is_file() for line in file.read_text().splitlines()]
 
 
-@pytest.mark.parametrize("is_plain", [False, True], ids=["a session of ours", "a session with the guide's setting"])
-@pytest.mark.parametrize("way", ["JAAS", "a password"])
-def test_no_event_of_a_job_shows_the_password(
-    secured: Secured, topic: str, tmp_path: Path, is_plain: bool, way: str
-) -> None:
+def run_job(secured: Secured, topic: str, folder: Path, way: str, session: str, settings: dict[str, str]) -> None:
     options = secured.options if way == "JAAS" else lambda *more: with_password(secured, *more)
     for name in (topic, f"{topic}-copy"):
-        assert penstock("topics", "create", name, *opened(secured, tmp_path)) == 0
-    log = tmp_path / "log"
-    settings = {**with_log(log), **(the_regex_of_the_guide() if is_plain else {})}
+        assert penstock("topics", "create", name, *opened(secured, folder)) == 0
     plan = {
-        "is_plain": is_plain,
+        "session": session,
         "settings": settings,
         "options": options(),
         "wrong": options(f"{CANARY}-wrong"),
         "topic": topic,
-        "folder": str(tmp_path),
+        "folder": str(folder),
     }
     done = run(str(Path(logged_job.__file__)), json.dumps(plan))
     assert done.returncode == 0, done.stderr[-4_000:]
+    no_canary_in(done.stdout, done.stderr)
+
+
+def check(log: Path, secured: Secured) -> list[dict[str, Any]]:
+    """Everything is in the log that should be, and no secret; its events."""
     found = events(log)
     kinds = {event["Event"].rpartition(".")[2] for event in found}
     assert {"SparkListenerSQLExecutionStart", "SparkListenerSQLExecutionEnd", "SparkListenerJobStart"} <= kinds
     assert "QueryProgressEvent" in kinds or "StreamingQueryListener$QueryProgressEvent" in kinds
     assert logged_job.REFUSAL in json.dumps(found), "the log has failures, too"
-    no_canary_below(log)
-    no_canary_in(done.stdout, done.stderr)
+    no_canary_below(log, secured.key_line)
+    return found
+
+
+WAYS = pytest.mark.parametrize("way", ["JAAS", "a password and a key"])
+
+
+@pytest.mark.parametrize("session", ["ours", "plain"], ids=["a session of ours", "a session with the guide's setting"])
+@WAYS
+def test_no_event_of_a_job_shows_a_secret(
+    secured: Secured, topic: str, tmp_path: Path, session: str, way: str
+) -> None:
+    log = tmp_path / "log"
+    settings = {**with_log(log), **(the_regex_of_the_guide() if session == "plain" else {})}
+    run_job(secured, topic, tmp_path, way, session, settings)
+    check(log, secured)
+
+
+@WAYS
+def test_no_event_of_a_spark_connect_server_shows_a_secret(
+    secured: Secured, topic: str, tmp_path: Path, way: str
+) -> None:
+    log = tmp_path / "log"
+    with connect_server(tmp_path, with_log(log)) as address:
+        run_job(secured, topic, tmp_path, way, address, {})
+    commands = [event["statementText"] for event in check(log, secured) if "statementText" in event]
+    assert any("kafka.bootstrap.servers" in text and "CREATE OR REPLACE" in text for text in commands), "as SQL"
+    assert any("*********(redacted)" in text and "CREATE" not in text for text in commands), "and as messages"
 
 
 def test_no_event_of_a_pipeline_shows_the_password(secured: Secured, topic: str, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +16,7 @@ from penstock.spark import session as sessions
 from penstock.spark.java import Java
 from penstock.spark.session import (
     NODE_TASKS_MAX,
+    SERVER_REDACTION,
     SessionFailed,
     check_nodes,
     end_session,
@@ -21,10 +24,33 @@ from penstock.spark.session import (
     use_a_java,
     use_this_python,
 )
-from spark.clusters import NO_PENSTOCK, OTHER_PENSTOCK, OTHER_PYTHON, python_with
+from penstock.testing import Broker
+from spark.clusters import (
+    BROKEN_NUMBA,
+    NO_FASTAVRO,
+    NO_NUMBA,
+    NO_PENSTOCK,
+    OTHER_PENSTOCK,
+    OTHER_PYTHON,
+    python_with,
+)
+from spark.secured import penstock
+from support.broker import penstock_command, penstock_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+COMMAND_S_MAX = 60
+DECLARED = """
+name = "copied"
+[source.orders]
+topic = "orders"
+format = "string"
+[sink.copy]
+from = "orders"
+topic = "copy"
+format = "string"
+"""
 
 
 def test_a_session_has_a_master_or_a_remote_server() -> None:
@@ -44,6 +70,107 @@ def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", module)
     with pytest.raises(SessionFailed, match=r"needs PySpark 4\.3 and this is 3\.5\.1"):
         start_session()
+
+
+def test_a_data_source_in_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    from penstock.spark.data_source import PenstockDataSource, WrongSpark
+
+    monkeypatch.setattr("pyspark.__version__", "4.0.0")
+    with pytest.raises(WrongSpark) as caught:
+        PenstockDataSource({})
+    assert str(caught.value) == "penstock needs PySpark 4.3 and this is 4.0.0: pip install 'penstock[spark]'"
+
+
+@pytest.mark.parametrize("action", ["archive orders --to lake", "audit orders", "run p.toml"])
+def test_another_spark_is_refused_by_commands(action: str, spark_broker: Broker, tmp_path: Path) -> None:
+    old = tmp_path / "old" / "pyspark"
+    (old / "sql").mkdir(parents=True)
+    (old / "__init__.py").write_text('__version__ = "3.5.1"\n')
+    (old / "sql" / "__init__.py").write_text("class SparkSession: ...\n")
+    (tmp_path / "p.toml").write_text(DECLARED)
+    spark_broker.produce("orders", ["a"])
+    given = penstock_environment()
+    done = subprocess.run(
+        penstock_command("pipeline", *action.split(), "-b", spark_broker.bootstrap_servers),
+        env={**given, "PYTHONPATH": os.pathsep.join(filter(None, [str(old.parent), given.get("PYTHONPATH", "")]))},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=COMMAND_S_MAX,
+        check=False,
+    )
+    assert done.stderr == "penstock: penstock needs PySpark 4.3 and this is 3.5.1: pip install 'penstock[spark]'\n"
+    assert done.returncode == 1
+
+
+class Server:
+    """A session of a Spark Connect server, as far as it is asked before the first job."""
+
+    def __init__(self, version: str = "4.3.0", **settings: str) -> None:
+        self.version = version
+        self.settings = {name.replace("_", "."): value for name, value in settings.items()}
+        self.conf = self
+        self.is_ended = False
+
+    def get(self, name: str, default: str | None) -> str | None:
+        return self.settings.get(name, default)
+
+    def set(self, name: str, value: str) -> None:
+        self.settings[name] = value
+
+    def stop(self) -> None:
+        self.is_ended = True
+
+
+@pytest.fixture
+def at_server(monkeypatch: pytest.MonkeyPatch) -> Callable[[Server], None]:
+    """Sessions are those of this server, whose nodes are fine."""
+    pytest.importorskip("pyspark")
+
+    def use(server: Server) -> None:
+        monkeypatch.setattr(sessions, "_opened", lambda *_: server)
+        monkeypatch.setattr(sessions, "check_nodes", lambda _: None)
+
+    return use
+
+
+def test_a_server_with_another_spark_is_refused(at_server: Callable[[Server], None]) -> None:
+    server = Server("4.0.1")
+    at_server(server)
+    with pytest.raises(SessionFailed) as caught:
+        start_session(remote="sc://host:15002/;token=secret")
+    assert str(caught.value) == "penstock needs Spark 4.3 and the Spark Connect server sc://host:15002 runs 4.0.1"
+    assert server.is_ended
+
+
+def test_a_server_with_another_spark_is_refused_by_commands(
+    at_server: Callable[[Server], None], spark_broker: Broker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at_server(Server("3.5.9"))
+    spark_broker.produce("orders", ["a"])
+    there = ["-b", spark_broker.bootstrap_servers, "--remote", "sc://host"]
+    assert penstock("pipeline", "archive", "orders", "--to", str(tmp_path / "lake"), *there) == 1
+    said = capsys.readouterr().err
+    assert said == "penstock: penstock needs Spark 4.3 and the Spark Connect server sc://host runs 3.5.9\n"
+
+
+def test_a_server_is_told_what_to_hide_beside_what_it_hides_already(at_server: Callable[[Server], None]) -> None:
+    name = "spark.sql.redaction.options.regex"
+    server = Server(spark_sql_redaction_options_regex="badge|pin")
+    at_server(server)
+    start_session(remote="sc://host")
+    assert server.settings == {**SERVER_REDACTION, name: f"(?:badge|pin)|(?:{SERVER_REDACTION[name]})"}
+    before = dict(server.settings)
+    start_session(remote="sc://host")
+    assert server.settings == before
+
+
+def test_what_the_user_lets_a_server_hide_is_left_alone(at_server: Callable[[Server], None]) -> None:
+    server = Server()
+    at_server(server)
+    start_session(remote="sc://host", config={"spark.sql.redaction.options.regex": "mine"})
+    assert set(server.settings) == {"spark.sql.redaction.string.regex"}
 
 
 def test_this_python_is_used_unless_the_user_has_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,12 +280,18 @@ def test_a_session_of_a_server_has_no_log_of_ours_and_ends() -> None:
     [
         (OTHER_PYTHON, "Python {ours} runs here and 3.99 on an executor: every node needs the same minor version"),
         (NO_PENSTOCK, f"an executor has no penstock: install penstock[spark] {__version__} on every node"),
+        (NO_NUMBA, f"an executor has no numba: install penstock[spark] {__version__} on every node"),
+        (NO_FASTAVRO, f"an executor has no fastavro: install penstock[spark] {__version__} on every node"),
+        (
+            BROKEN_NUMBA.replace("No module named", "something is wrong with"),
+            f"an executor can't load what penstock[spark] {__version__} needs: something is wrong with 'numba'",
+        ),
         (
             OTHER_PENSTOCK,
             f"penstock {__version__} runs here and 9.9 on an executor: install the same penstock[spark] on every node",
         ),
     ],
-    ids=["another Python", "no Penstock", "another Penstock"],
+    ids=["another Python", "no Penstock", "no numba", "no fastavro", "a broken numba", "another Penstock"],
 )
 def test_executors_that_are_not_alike_are_told(
     change: str, sentence: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

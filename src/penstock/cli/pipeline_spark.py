@@ -41,8 +41,9 @@ def broker_address(options: argparse.Namespace) -> str:
 def session_of(options: argparse.Namespace, name: str) -> Iterator[SparkSession]:
     """The session that the options ask for; it ends with the block."""
     from penstock.spark.session import end_session, start_session
+    from penstock.spark.versions import wrong_pyspark
 
-    if not options.trace:
+    if not options.trace and not wrong_pyspark():
         _silence_connect()
     session = start_session(name, master=options.master, remote=options.remote, config=dict(options.spark_config))
     try:
@@ -72,7 +73,10 @@ def in_one_sentence(options: argparse.Namespace) -> Iterator[None]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in PARTS_OF_THE_EXTRA:
             raise
-        raise CommandFailed(f"{error.name} is not installed: pip install 'penstock[spark]'") from error
+        from penstock.spark.versions import wrong_pyspark
+
+        missing = f"{error.name} is not installed: pip install 'penstock[spark]'"
+        raise CommandFailed(wrong_pyspark() or missing) from error
     except BrokerUnreachable as error:
         _show_trace(options)
         raise CommandFailed(f"{error}; is a broker running there?") from error

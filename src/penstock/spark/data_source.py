@@ -6,6 +6,8 @@ this imports pyspark's data source classes, and neither pyarrow nor numba.
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
+
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -20,6 +22,7 @@ from penstock.spark.sink.errors import WrongWrite
 from penstock.spark.sink.options import SinkOptions, parse_sink_options
 from penstock.spark.source.errors import WrongOption, nearest
 from penstock.spark.source.options import parse_include_headers, parse_options
+from penstock.spark.versions import wrong_pyspark
 
 COLUMNS = {
     "key": "binary",
@@ -34,7 +37,17 @@ HEADERS = {"headers": "array<struct<key:string,value:binary>>"}
 """Only with ``includeHeaders``."""
 
 
+class WrongSpark(RuntimeError):
+    """The PySpark of this session is not the one that Penstock works with."""
+
+
 class PenstockDataSource(DataSource):
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        """Refuses another PySpark here, before it is asked for something that it does not have."""
+        if sentence := wrong_pyspark():
+            raise WrongSpark(sentence)
+        super().__init__(options)
+
     @classmethod
     def name(cls) -> str:
         return "penstock"

@@ -10,11 +10,14 @@ Embedded    listens on 127.0.0.1 only, shows no web page and no log lines below 
             environment that is not activated works, too. Java: see ``java.py``.
 A cluster   must have the same Python (its minor version) and the same ``penstock[spark]`` on every node:
             ``check_nodes`` runs a small job that says so in one sentence where it is not.
+Connect     The server must be a Spark of our version, and is told what not to show: it writes down the plan of every
+            command, with its options.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import re
 import sys
@@ -24,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 from penstock import __version__
 from penstock.spark.java import find_java
+from penstock.spark.versions import WANTED, is_right, wrong_pyspark
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
 MASTER_DEFAULT = "local[*]"
-SPARK_VERSION = (4, 3)
 HOST = "127.0.0.1"
 UNSAFE_WARNING_FROM_JAVA = 23
 """From here on Java warns of what Spark's memory access does, and has an option that says that we know."""
@@ -40,6 +43,17 @@ NODE_TASKS_MAX = 64
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|key[.]pem"
 REDACTION = {"spark.redaction.regex": _SECRETS, "spark.sql.redaction.options.regex": f"{_SECRETS}|url"}
 """Names whose values Spark shows nowhere: in plans, pages and logs of events."""
+_QUOTED = r"""(?:"(?:[^"\\]|\\.)*+|'(?:[^'\\]|\\\\\\'|\\'\\'|\\[^'])*+)"""  # to its end, or to that of the text
+_IN_COMMANDS = rf"""(?:{_SECRETS})[\w.]*\\*[`'"]?\s*(?:value:|=)?\s*\\*{_QUOTED}"""
+SERVER_REDACTION = {
+    "spark.sql.redaction.options.regex": REDACTION["spark.sql.redaction.options.regex"],
+    "spark.sql.redaction.string.regex": _IN_COMMANDS,
+}
+"""For a Spark Connect server: the names, and what such a name and its value look like in the text of a command, which is
+a message (``key: "name" value: "..."``) or SQL in one (``\\'name\\' \\'...\\'``)."""
+
+NODE_MODULES = ("pyarrow", "numba", "fastavro")
+"""What tasks of ours import."""
 
 _LOG_SETTINGS = Path(__file__).with_name("log4j2.properties")
 _VERSIONS = "python string, penstock string"
@@ -59,15 +73,14 @@ def start_session(
     """A session that finds ``format("penstock")``; the one that runs already, if there is one."""
     if master is not None and remote is not None:
         raise SessionFailed("a session has a master or a remote server, not both")
-    _check_spark()
+    if sentence := wrong_pyspark():
+        raise SessionFailed(sentence)
     from pyspark.sql import SparkSession
 
     use_this_python()
     builder: Any = SparkSession.builder.appName(name)
     if remote is not None:
-        session = _opened(builder.remote(remote), config or {}, f"the Spark Connect server {remote}")
-        _check_or_end(session)
-        return session
+        return _on_server(builder.remote(remote), config or {}, f"the Spark Connect server {_without_token(remote)}")
     use_a_java()
     master = master or MASTER_DEFAULT
     is_local = master.startswith("local")
@@ -76,14 +89,48 @@ def start_session(
         os.environ.setdefault("SPARK_LOCAL_IP", HOST)
     session = _opened(builder.master(master), settings, f"a Spark session on {master}")
     if not re.fullmatch(r"local(\[.*\])?", master):  # in one process there is one Python
-        _check_or_end(session)
+        with _ended_if_useless(session):
+            check_nodes(session)
     return session
 
 
-def _check_or_end(session: SparkSession) -> None:
+def _on_server(builder: Any, config: Mapping[str, str], what: str) -> SparkSession:
+    session = _opened(builder, config, what)
+    with _ended_if_useless(session):
+        try:
+            version = session.version
+            if is_right(version):
+                _hide_secrets(session, config)
+        except Exception as error:
+            raise SessionFailed(f"{what} can't be used: {_first_line(error)}") from error
+        if not is_right(version):
+            raise SessionFailed(f"penstock needs Spark {WANTED} and {what} runs {version}")
+        check_nodes(session)
+    return session
+
+
+def _hide_secrets(session: SparkSession, config: Mapping[str, str]) -> None:
+    for name, pattern in SERVER_REDACTION.items():
+        if name not in config:
+            session.conf.set(name, _either(session.conf.get(name, None), pattern))
+
+
+def _either(theirs: str | None, ours: str) -> str:
+    """A pattern for both: whoever runs the server may have secrets that we don't know of."""
+    if not theirs:
+        return ours
+    return theirs if ours in theirs else f"(?:{theirs})|(?:{ours})"
+
+
+def _without_token(remote: str) -> str:
+    return remote.partition(";")[0].rstrip("/")
+
+
+@contextlib.contextmanager
+def _ended_if_useless(session: SparkSession) -> Iterator[None]:
     """A session that is of no use ends here: one that ends with its process tells pages about its executors."""
     try:
-        check_nodes(session)
+        yield
     except SessionFailed:
         end_session(session)
         raise
@@ -168,6 +215,8 @@ def _versions_here(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     """Runs on executors."""
     import pyarrow
 
+    for name in NODE_MODULES:
+        importlib.import_module(name)
     for _ in batches:
         pass
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -184,6 +233,8 @@ def _reason(text: str) -> str:
         return f"an executor has no {missing[1]}: install penstock[spark] {__version__} on every node"
     if missing := re.search(r'Cannot run program "([^"]+)"', text):
         return f"an executor has no {missing[1]}: PYSPARK_PYTHON names the Python that every node has"
+    if broken := re.search(r"^ImportError: (.+)$", text, re.MULTILINE):
+        return f"an executor can't load what penstock[spark] {__version__} needs: {broken[1]}"
     first = text.strip().splitlines()[0] if text.strip() else "no reason given"
     return f"the check of the executors failed: {first}"
 
@@ -198,19 +249,10 @@ def _opened(builder: Any, settings: Mapping[str, str], what: str) -> SparkSessio
     try:
         session: SparkSession = builder.getOrCreate()
     except Exception as error:
-        lines = str(error).strip().splitlines()
-        raise SessionFailed(f"{what} could not be started: {lines[0] if lines else type(error).__name__}") from error
+        raise SessionFailed(f"{what} could not be started: {_first_line(error)}") from error
     return session
 
 
-def _check_spark() -> None:
-    try:
-        import pyspark
-    except ImportError:
-        raise SessionFailed("Spark is not installed: pip install 'penstock[spark]'") from None
-    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
-    if found != SPARK_VERSION:
-        wanted = ".".join(map(str, SPARK_VERSION))
-        raise SessionFailed(
-            f"penstock needs PySpark {wanted} and this is {pyspark.__version__}: pip install 'penstock[spark]'"
-        )
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
