@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Producer
 
 from interop.folders import TOPICS, Written, adopted, copy_partitions, latest_by_key, read, write
 from interop.oracle import Oracle
@@ -142,10 +144,79 @@ def test_a_kafka_serves_our_segments_from_its_partition_folder(
     ours = read(broker.bootstrap_servers, "read_committed", ("ours",))
     assert len(ours["ours"]) == 1201
     broker.kill() if kill else broker.stop()
+    kafka = kafka_on_our_files(make_kafka(tmp_path / "kafka"), broker, {"segment.bytes": str(1 << 20)}, recovers=kill)
+    assert read(kafka.bootstrap_servers, "read_committed", ("ours",)) == ours
+    assert not kafka.complaints(), kafka.log()
 
-    kafka = make_kafka(tmp_path / "kafka").start()
-    with Wire(kafka.bootstrap_servers) as wire:
+
+@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+def test_a_kafka_reads_our_transactions_and_its_dump_tool_finds_no_fault_in_them(
+    make_broker: Callable[..., BrokerProcess], make_kafka: Callable[..., Oracle], tmp_path: Path, kill: bool
+) -> None:
+    broker = make_broker().start()
+    with Wire(broker.bootstrap_servers) as wire:
         create_topic(wire, "ours", configs={"segment.bytes": str(1 << 20), "retention.ms": "-1"})
+    producers = [transactional_producer(broker, name) for name in ("commits", "aborts", "goes-on")]
+    commits, aborts, goes_on = producers
+    for n in range(6):  # some segments, each with both kinds of ends
+        for producer in (commits, aborts):
+            producer.begin_transaction()
+            for k in range(50):
+                producer.produce("ours", key=b"key", value=b"%d-%d" % (n, k) * 1000)
+        aborts.flush(30)
+        commits.commit_transaction(30)
+        aborts.abort_transaction(30)
+    goes_on.begin_transaction()
+    goes_on.produce("ours", value=b"nobody knows yet")
+    assert goes_on.flush(30) == 0
+    commits.begin_transaction()
+    commits.produce("ours", value=b"behind it")
+    commits.commit_transaction(30)
+
+    isolations = ("read_committed", "read_uncommitted")
+    ours = [read(broker.bootstrap_servers, isolation, ("ours",)) for isolation in isolations]
+    assert [len(found["ours"]) for found in ours] == [301, 603]  # and the ends
+    broker.kill() if kill else broker.stop()
+    if kill:
+        broker.start()
+        broker.stop()
+
+    folder = broker.log_folder("ours")
+    indexes = sorted(folder.glob("*.txnindex"))
+    said = dump("--files", ",".join(map(str, indexes)))
+    assert said.count("version: 0") == 6 and "Exception" not in said, said
+    snapshot = sorted(folder.glob("*.snapshot"))[-1]
+    said = dump("--files", str(snapshot))
+    assert re.search(r"FirstOffset: \D*612\b", said), (
+        said
+    )  # of the one that goes on
+    kafka = kafka_on_our_files(make_kafka(tmp_path / "kafka"), broker, {"segment.bytes": str(1 << 20)}, recovers=kill)
+    assert [read(kafka.bootstrap_servers, isolation, ("ours",)) for isolation in isolations] == ours
+    assert not kafka.complaints(), kafka.log()
+
+
+def transactional_producer(broker: BrokerProcess, name: str) -> Producer:
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "transactional.id": name,
+            "transaction.timeout.ms": 600_000,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(30)
+    return producer
+
+
+def dump(*arguments: str) -> str:
+    return kafka_tool("org.apache.kafka.tools.DumpLogSegments", *arguments)
+
+
+def kafka_on_our_files(kafka: Oracle, broker: BrokerProcess, configs: dict[str, str], *, recovers: bool) -> Oracle:
+    """A Kafka whose topic ``ours`` has the files of ours; ``recovers``: it takes them for those of a crash."""
+    kafka.start()
+    with Wire(kafka.bootstrap_servers) as wire:
+        create_topic(wire, "ours", configs={"retention.ms": "-1", **configs})
     kafka.stop()
     theirs = kafka.data_dir / "ours-0"
     for file in theirs.iterdir():
@@ -154,11 +225,9 @@ def test_a_kafka_serves_our_segments_from_its_partition_folder(
     for file in broker.log_folder("ours").iterdir():
         if file.name != "partition.metadata":
             shutil.copy(file, theirs)
-    if kill:
+    if recovers:
         (kafka.data_dir / ".kafka_cleanshutdown").unlink()  # Kafka recovers, and checks every batch
-    kafka.start()
-    assert read(kafka.bootstrap_servers, "read_committed", ("ours",)) == ours
-    assert not kafka.complaints(), kafka.log()
+    return kafka.start()
 
 
 def test_kafkas_storage_tool_accepts_our_meta_properties(fresh_broker: BrokerProcess, tmp_path: Path) -> None:
