@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-for module in ("pyspark", "pyarrow", "numba"):
-    pytest.importorskip(module)
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+pytest.importorskip("numba")
 
 from penstock.protocol.records.builder import build_batch
 from penstock.protocol.records.record import Record
@@ -25,8 +26,8 @@ WHOLE = [str(number) for number in range(RECORDS)]
 
 
 class Moves:
-    """Decides about each fetch, on the brokers' thread. With every fourth of them the leader is another node; the old one
-    says so, or ends the connection."""
+    """Decides about each fetch, on the brokers' thread. With every fourth of them the leader is another node; the old
+    one says so, or ends the connection."""
 
     def __init__(self, cluster: TcpCluster, log: Log, last_deed: Fault = None) -> None:
         self._cluster, self._log, self._last_deed = cluster, log, last_deed
