@@ -51,7 +51,7 @@ class Oracle:
         self.settings = dict(settings or {})
         self.listeners: Mapping[str, int] = {}
         """More of them, by name, beside the one without security."""
-        self.port = 0  # another one for each start
+        self.port = 0  # another one for each start, unless it is told
         self._process: subprocess.Popen[bytes] | None = None
         self._starts = 0
 
@@ -59,9 +59,9 @@ class Oracle:
     def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> Oracle:
+    def start(self, port: int | None = None) -> Oracle:
         self._starts += 1
-        self.port = two_free_ports()
+        self.port = port or two_free_ports()
         command = [str(ROOT / "tools" / "kafka_oracle"), "serve", str(self.port), str(self.data_dir)]
         command += [f"{name}={value}" for name, value in {**self._listening(), **self.settings}.items()]
         environment = {**os.environ, "PENSTOCK_ORACLE_HEAP": "-Xms128m -Xmx512m", "PENSTOCK_ORACLE_LOG": "warn"}
