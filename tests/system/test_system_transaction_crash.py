@@ -3,6 +3,9 @@ all partitions, and its producer goes on.
 
 The moments are made: the broker is killed after the end, and what it wrote last is cut off again, as if the kill had
 come in between. A kill leaves a beginning of each log, and what one log holds may be known to another one only later.
+
+Both versions of transactions: librdkafka's producer adds partitions and offsets beforehand (version 1), ours on the
+wire does not, and gets a new epoch with every end (version 2).
 """
 
 from __future__ import annotations
@@ -10,15 +13,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from penstock.protocol.schema.describe_transactions import DescribeTransactionsRequest
+from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
 from penstock.protocol.schema.list_offsets import ListOffsetsRequest
 from support.batches import Batch, split
 from support.broker import BrokerProcess
+from support.producer_v2 import PatientWire, ProducerV2
 from support.verbs import LATEST, Topic, create_topic, end_offset, fetch
 from support.waiting import eventually
 from support.wire import Wire
@@ -33,36 +38,65 @@ COMPLETE = ("CompleteCommit", "CompleteAbort")
 NOTHING_BUT_THE_DECISION, ONE_MARKER, TWO_MARKERS, ALL_MARKERS = 0, 1, 2, 3
 
 
+class Biller(Protocol):
+    """A transactional producer that has its id."""
+
+    def bill(self, text: str, offset: int, *, is_commit: bool) -> None:
+        """One transaction: a record to each partition, and an offset."""
+
+
+class BillerV1:
+    def __init__(self, bootstrap: str, target: Topic) -> None:
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "transactional.id": ID, "metadata.recovery.strategy": "none"}
+        )
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
+        self._producer.init_transactions(WAIT_S)
+
+    def bill(self, text: str, offset: int, *, is_commit: bool) -> None:
+        self._producer.begin_transaction()
+        for partition in range(2):
+            self._producer.produce(TARGET, text, partition=partition)
+        offsets = [TopicPartition(SOURCE, 0, offset)]
+        self._producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), WAIT_S)
+        self._producer.flush(WAIT_S)
+        if is_commit:
+            self._producer.commit_transaction(WAIT_S)
+        else:
+            self._producer.abort_transaction(WAIT_S)
+
+
+class BillerV2:
+    def __init__(self, bootstrap: str, target: Topic) -> None:
+        self._target = target
+        self._producer = ProducerV2(PatientWire(bootstrap), ID)
+        self._producer.init()
+
+    def bill(self, text: str, offset: int, *, is_commit: bool) -> None:
+        self._producer.produce(self._target, {0: [text.encode()], 1: [text.encode()]})
+        self._producer.commit_offsets(GROUP, SOURCE, {0: offset})
+        self._producer.end(is_commit=is_commit)
+
+
 class Bank:
     """A broker, and a producer in the middle of its second transaction."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess, make_biller: Callable[[str, Topic], Biller]) -> None:
         self.broker = broker
         with Wire(broker.bootstrap_servers) as wire:
             create_topic(wire, SOURCE)
             self.target = create_topic(wire, TARGET, partitions=2)
-        self.producer = Producer(
-            {
-                "bootstrap.servers": broker.bootstrap_servers,
-                "transactional.id": ID,
-                "metadata.recovery.strategy": "none",
-            }
-        )
-        self.consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": GROUP})
-        self.producer.init_transactions(WAIT_S)
+            find = FindCoordinatorRequest(coordinator_keys=[GROUP])  # the offsets have a home
+            eventually(lambda: wire.call(find, 4).coordinators[0].error_code == 0)
+        self._make_biller = make_biller
+        self.employ()
+
+    def employ(self) -> None:
+        """A new producer, which fences the one before."""
+        self._biller = self._make_biller(self.broker.bootstrap_servers, self.target)
 
     def transact(self, text: str, offset: int, *, is_commit: bool) -> None:
-        """A record to each partition, and an offset."""
-        self.producer.begin_transaction()
-        for partition in range(2):
-            self.producer.produce(TARGET, text, partition=partition)
-        offsets = [TopicPartition(SOURCE, 0, offset)]
-        self.producer.send_offsets_to_transaction(offsets, self.consumer.consumer_group_metadata(), WAIT_S)
-        self.producer.flush(WAIT_S)
-        if is_commit:
-            self.producer.commit_transaction(WAIT_S)
-        else:
-            self.producer.abort_transaction(WAIT_S)
+        self._biller.bill(text, offset, is_commit=is_commit)
         eventually(self.is_complete)
 
     def is_complete(self) -> bool:
@@ -134,10 +168,10 @@ def stable_end(wire: Wire, topic: Topic, partition: int) -> int:
     return int(answer.offset)
 
 
-@pytest.fixture
-def bank(make_broker: Callable[..., BrokerProcess]) -> Bank:
+@pytest.fixture(params=[BillerV1, BillerV2], ids=["v1", "v2"])
+def bank(make_broker: Callable[..., BrokerProcess], request: pytest.FixtureRequest) -> Bank:
     settings = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
-    return Bank(make_broker(settings=settings).start())
+    return Bank(make_broker(settings=settings).start(), request.param)
 
 
 @pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
@@ -173,8 +207,7 @@ def test_killed_before_the_decision_was_stored_the_transaction_is_open_and_its_p
         eventually(lambda: describe(wire) == "Ongoing")
         assert stable_end(wire, bank.target, 0) < end_offset(wire, bank.target)
         assert fetch(wire, bank.target, isolation_level=READ_COMMITTED).last_stable_offset == 2
-    bank.producer = Producer({"bootstrap.servers": bank.broker.bootstrap_servers, "transactional.id": ID})
-    bank.producer.init_transactions(WAIT_S)
+    bank.employ()
     eventually(lambda: bank.offset() == 1)
     bank.transact("third", 3, is_commit=True)
     assert [bank.values(0), bank.values(1), bank.offset()] == [[b"first", b"third"], [b"first", b"third"], 3]
