@@ -121,6 +121,64 @@ def test_a_declared_pipeline_runs_there_and_goes_on(
     assert headers_of(letter)["penstock.reason"] == "the value is no JSON"
 
 
+TABLE = """
+name = "{topic}"
+[source.events]
+topic = "{topic}"
+format = "json"
+schema = "n INT"
+[sink.out]
+from = "events"
+parquet = "out"
+"""
+
+
+def test_folders_are_those_beside_the_file_and_not_where_spark_works(
+    elsewhere: list[str], pipeline: Run, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """Two people with a pipeline of one name each, at one Spark Connect server."""
+    import pyarrow.parquet as pq
+
+    if elsewhere[0] == "--master":
+        pytest.skip("the driver works where the command does")
+    broker.produce(topic, ['{"n": 1}', '{"n": 2}'])
+    for user, more, rows in (("anna", [], [1, 2]), ("bob", ['{"n": 3}'], [1, 2, 3])):
+        home = tmp_path / user
+        home.mkdir()
+        (home / "p.toml").write_text(TABLE.format(topic=topic))
+        broker.produce(topic, [*map(Record, more)])
+        done = told(pipeline("run", f"{user}/p.toml", "--json", *elsewhere))
+        assert [one["rows_read"] for one in done["sinks"]] == [len(rows)]
+        assert sorted(pq.read_table(home / "out").column("n").to_pylist()) == rows
+        assert (home / ".penstock" / topic / "checkpoints" / "out" / "metadata").exists()
+    for path in (tmp_path / "anna" / "out" / "_spark_metadata").iterdir():
+        path.unlink()  # as if the table were of no query: it is looked at here before anything is written
+    (tmp_path / "anna" / "out" / "_spark_metadata" / "9").write_text("v1\n")
+    refused = pipeline("run", "anna/p.toml", *elsewhere)
+    assert refused.returncode == 1 and "holds batch 9, and the checkpoint knows none after" in refused.stderr
+
+
+CONSOLE = TABLE.replace('parquet = "out"', "console = true")
+UPSERT = TABLE.replace('parquet = "out"', 'parquet = "out"\nupsert = "n"')
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (CONSOLE, "a console can't be written with --remote: it would print where Spark runs"),
+        (UPSERT, "a table with upsert can't be written with --remote"),
+    ],
+    ids=["console", "upsert"],
+)
+def test_sinks_that_a_connect_server_can_not_have_are_refused_before_it_is_asked(
+    text: str, sentence: str, pipeline: Run, broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p.toml").write_text(text.format(topic=topic))
+    done = pipeline("run", "p.toml", "--remote", "sc://127.0.0.1:1")
+    assert (done.returncode, done.stderr) == (1, f"penstock: p.toml:7: sink out: {sentence}\n")
+    assert not (tmp_path / ".penstock").exists()
+
+
 def test_a_lake_is_written_and_restored_there(
     elsewhere: list[str], pipeline: Run, broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -58,12 +58,16 @@ def changed(declared: Declared, before: str, after: str) -> None:
     declared.file.write_text(text.replace(before, after))
 
 
+def left_behind(declared: Declared) -> list[Path]:
+    return [path for path in declared.folder.rglob("*") if path != declared.file]
+
+
 def test_a_topic_that_is_not_there_is_missed_before_spark_is_asked(declared: Declared, topic: str) -> None:
     changed(declared, f'topic = "{topic}"', f'topic = "{topic}x"')
     assert sentence(declared) == (
         f"pipeline.toml:3: source events: topic {topic}x does not exist (did you mean {topic}?)"
     )
-    assert not (declared.folder / "out").exists()
+    assert left_behind(declared) == []
 
 
 def test_a_topic_to_write_to_that_is_not_there_is_missed(declared: Declared, topic: str) -> None:
@@ -86,7 +90,7 @@ def test_mistakes_of_sql_that_only_spark_finds_have_their_line(declared: Declare
     )
     changed(declared, "WHERE ide > 0", "WHERE id >> > 0")
     assert sentence(declared).startswith("pipeline.toml:11: step few: Syntax error at or near '>'")
-    assert not (declared.folder / ".penstock" / "checkpoints").exists()
+    assert left_behind(declared) == []
 
 
 def test_columns_that_are_not_there_are_missed(declared: Declared, topic: str) -> None:
@@ -179,6 +183,32 @@ def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_has_not_
     assert sorted(row["id"] for row in declared.table("out")) == [1, 2]
 
 
+def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_with_upsert_has_not_got(
+    declared: Declared, spark_broker: Broker, topic: str
+) -> None:
+    from penstock.spark.pipeline.upsert import make_upsert
+
+    changed(declared, 'parquet = "out"', 'parquet = "out"\n    upsert = "id"')
+    checkpoint = declared.folder / ".penstock" / topic / "checkpoints" / "out"
+    declared.run()
+    shutil.copytree(checkpoint, declared.folder / "backup")
+    spark_broker.produce(topic, ['{"id": 2}'])
+    declared.run()
+    shutil.rmtree(checkpoint)
+    spark_broker.produce(topic, ['{"id": 3}'])
+    assert sentence(declared, WrongFolder) == (
+        "pipeline.toml:13: sink out: out holds batch 2, and the checkpoint knows none: it was set back; "
+        "use the newest checkpoint, or give the sink another name and folder"
+    )
+    (declared.folder / "backup").rename(checkpoint)
+    assert "out holds batch 2, and the checkpoint knows none after 1" in sentence(declared, WrongFolder)
+    version = (declared.folder / "out" / "current").readlink().name
+    batch = declared.spark.sql("SELECT 3 AS id, 'c' AS name")
+    with pytest.raises(RunFailed, match="it was set back"):  # though nobody has looked before
+        make_upsert(load_pipeline(str(declared.file)).sinks[0], version.rpartition("-")[0])(batch, 1)
+    assert sorted(row["id"] for row in declared.table("out/current")) == [1, 2]
+
+
 def test_a_sink_that_went_and_comes_back_must_be_the_same(declared: Declared, topic: str) -> None:
     changed(declared, 'parquet = "out"', 'parquet = "out"\n    [sink.second]\n    from = "few"\n    parquet = "second"')
     declared.run()
@@ -222,10 +252,35 @@ def test_deleted_offsets_are_told(declared: Declared, spark_broker: Broker, topi
 def test_a_pipeline_runs_once_at_a_time(declared: Declared, topic: str) -> None:
     from penstock.spark.pipeline.runner import Runner
 
-    with Runner(load_pipeline(str(declared.file)), declared.broker.bootstrap_servers) as runner:
-        runner.survey()
-        assert sentence(declared, RunBusy).startswith(f"pipeline {topic} is running already")
+    busy = f"pipeline {topic} is running already"
+
+    def start_another(figures: object) -> None:
+        assert sentence(declared, RunBusy).startswith(busy)
+
+    declared.run(watch=start_another)
+    with Runner(load_pipeline(str(declared.file)), declared.broker.bootstrap_servers) as slow:
+        slow.survey()
+        plan = slow.plan(declared.spark)
+
+        def go_on(figures: object) -> None:
+            with pytest.raises(RunBusy, match=busy):
+                slow.run(declared.spark, plan, show=lambda *_: None, watch=lambda _: None)
+
+        declared.run(watch=go_on)
     declared.run()
+
+
+def test_a_run_that_was_planned_before_another_one_began_the_folder_is_refused(declared: Declared, topic: str) -> None:
+    from penstock.spark.pipeline.runner import Runner
+
+    with Runner(load_pipeline(str(declared.file)), declared.broker.bootstrap_servers) as slow:
+        slow.survey()
+        plan = slow.plan(declared.spark)
+        declared.run()
+        with pytest.raises(RunBusy, match=f"pipeline {topic} was run by another process meanwhile: run it again"):
+            slow.run(declared.spark, plan, show=lambda *_: None, watch=lambda _: None)
+    declared.run()
+    assert [row["id"] for row in declared.table("out")] == [1]
 
 
 def test_secrets_are_in_no_message_no_plan_and_no_file(

@@ -30,13 +30,17 @@ class Folder:
 
     # --- one run at a time --------------------------------------------------------------------------------------------
 
+    def check_idle(self, name: str) -> None:
+        """``RunBusy`` while another process runs the pipeline. Leaves nothing, and promises nothing for later."""
+        if self.is_running():
+            raise self._busy(name)
+
     def lock(self, name: str) -> None:
         """``RunBusy`` while another process runs the pipeline."""
         self._fs.make_dirs(self.path)
         self._lock = self._fs.lock(f"{self.path}/{LOCK}")
         if self._lock is None:
-            status = self.read_status() or {}
-            raise RunBusy(f"pipeline {name} is running already, as process {status.get('pid', 'unknown')}")
+            raise self._busy(name)
 
     def unlock(self) -> None:
         if self._lock is not None:
@@ -50,6 +54,10 @@ class Folder:
         if lock is not None:
             lock.close()
         return lock is None
+
+    def _busy(self, name: str) -> RunBusy:
+        status = self.read_status() or {}
+        return RunBusy(f"pipeline {name} is running already, as process {status.get('pid', 'unknown')}")
 
     # --- whose it is --------------------------------------------------------------------------------------------------
 

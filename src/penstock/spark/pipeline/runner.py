@@ -6,7 +6,7 @@
         summary = runner.run(spark, plan, ...)
 
 Order       everything that can be refused is refused before the first write: topics, folder, SQL, columns. Then the
-            folder is bound, topics are created, the queries start.
+            folder is locked and bound, topics are created, the queries start. A run that is refused leaves nothing.
 A crash     at any point is made good by the next run: checkpoints say where each sink goes on, the sinks count each
             batch once, the lock goes with the process.
 """
@@ -19,15 +19,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from penstock.runtime.clock import SystemClock
 from penstock.spark.pipeline import preflight
-from penstock.spark.pipeline.failures import RunFailed
+from penstock.spark.pipeline.failures import RunBusy, RunFailed
 from penstock.spark.pipeline.figures import Figures
 from penstock.spark.pipeline.folder import Folder
 from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
-from penstock.spark.pipeline.sinks import Output, Show, columns_of, prepare, start
+from penstock.spark.pipeline.sinks import Output, Show, check_remote, columns_of, prepare, start
 from penstock.spark.pipeline.sources import Sources
 from penstock.spark.pipeline.status import StatusFile
 from penstock.spark.pipeline.steps import apply_step
 from penstock.spark.pipeline.tables import check_columns, check_table, sweep
+from penstock.spark.pipeline.upsert import check_versions
 from penstock.spark.pipeline.words import hide, reason_of
 
 if TYPE_CHECKING:
@@ -82,16 +83,23 @@ class Runner:
 
     def survey(self, *, is_dry: bool = False) -> preflight.Survey:
         """What can be known without Spark: who else runs, whose the checkpoint is, which topics there are."""
+        if self._is_remote:
+            check_remote(self.pipeline)
         if not is_dry:
-            self.folder.lock(self.pipeline.name)
+            self.folder.check_idle(self.pipeline.name)
         self._bound = self.folder.check(self.pipeline)
-        for sink in self.pipeline.sinks:
-            if sink.kind == "parquet" and not sink.upsert:
-                has_checkpoint = self.folder.has_checkpoint(sink.name)
-                check_table(sink, self.folder.checkpoint(sink.name) if has_checkpoint else None)
+        self._check_tables()
         known_starts = self._bound.get("starts", {}) if self._bound else None
         self.surveyed = preflight.survey(self.pipeline, self.bootstrap, self._timeout_s, known_starts)
         return self.surveyed
+
+    def _check_tables(self) -> None:
+        for sink in self.pipeline.sinks:
+            checkpoint = self.folder.checkpoint(sink.name)
+            if sink.upsert and self._bound:
+                check_versions(sink, self._bound["id"], checkpoint)
+            elif sink.kind == "parquet" and not sink.upsert:
+                check_table(sink, checkpoint if self.folder.has_checkpoint(sink.name) else None)
 
     # --- views --------------------------------------------------------------------------------------------------------
 
@@ -127,7 +135,7 @@ class Runner:
             raise RunFailed(
                 f"{sink.place}: sink {sink.name}: {sink.input} reads no stream, so that it would never get news"
             )
-        rows = prepare(frame, sink, is_remote=self._is_remote)
+        rows = prepare(frame, sink)
         return Output(sink.name, sink, rows, group, columns_of(rows if sink.kind == "parquet" else frame, sink))
 
     # --- queries ------------------------------------------------------------------------------------------------------
@@ -135,6 +143,7 @@ class Runner:
     def run(self, spark: SparkSession, plan: Plan, *, show: Show, watch: Watcher) -> Summary:
         """To the end of what is there or, with a trigger, until it is interrupted. ``RunFailed`` when a query fails."""
         pipeline = self.pipeline
+        self._lock()
         columns = {output.name: output.columns for output in plan.outputs}
         identity = self.folder.bind(pipeline, self._bound, plan.schemas, columns, self.surveyed.starts)
         self._bound = self.folder.check(pipeline)
@@ -157,6 +166,14 @@ class Runner:
         finally:
             status.write(state, figures, reason)
         return Summary(figures, self._clock.monotonic() - begun_s)
+
+    def _lock(self) -> None:
+        """Locked only now, for a lock is a file, and a run that is refused leaves none. Another run may have come
+        between: what it has bound would not be what was planned with."""
+        self.folder.lock(self.pipeline.name)
+        if self.folder.check(self.pipeline) != self._bound:
+            raise RunBusy(f"pipeline {self.pipeline.name} was run by another process meanwhile: run it again")
+        self._check_tables()
 
     def _run_once(
         self,
@@ -195,9 +212,7 @@ class Runner:
         from pyspark.errors import PySparkException
 
         try:
-            return start(
-                output, self.pipeline, self.bootstrap, self.folder, identity, is_remote=self._is_remote, show=show
-            )
+            return start(output, self.pipeline, self.bootstrap, self.folder, identity, show)
         except PySparkException as error:
             raise self._failure(output, error) from error
 

@@ -39,13 +39,21 @@ def columns_of(frame: DataFrame, sink: Sink) -> dict[str, str]:
     return {name: kind for name, kind in frame.dtypes if name in kept}
 
 
-def prepare(frame: DataFrame, sink: Sink, *, is_remote: bool) -> DataFrame:
+def check_remote(pipeline: Pipeline) -> None:
+    """``RunFailed`` for a sink whose batches must come to this process: a Spark Connect server keeps them."""
+    for sink in pipeline.sinks:
+        what = f"{sink.place}: sink {sink.name}: "
+        if sink.kind == "console":
+            raise RunFailed(f"{what}a console can't be written with --remote: it would print where Spark runs")
+        if sink.upsert:
+            raise RunFailed(f"{what}a table with upsert can't be written with --remote")
+
+
+def prepare(frame: DataFrame, sink: Sink) -> DataFrame:
     """The rows as the sink takes them; ``RunFailed`` where they don't fit it."""
     if sink.kind == "topic":
         return encode(frame, sink)
     if sink.upsert:
-        if is_remote:
-            raise RunFailed(f"{sink.place}: sink {sink.name}: a table with upsert can't be written with --remote")
         check_upsert(frame, sink)
         return frame
     kept = [F.col(f"`{name}`") for name in frame.columns if name not in METADATA]
@@ -56,7 +64,7 @@ def prepare(frame: DataFrame, sink: Sink, *, is_remote: bool) -> DataFrame:
 
 
 def start(
-    output: Output, pipeline: Pipeline, bootstrap: str, folder: Folder, identity: str, *, is_remote: bool, show: Show
+    output: Output, pipeline: Pipeline, bootstrap: str, folder: Folder, identity: str, show: Show
 ) -> StreamingQuery:
     counted = output.frame.observe(OBSERVED, F.count(F.lit(1)).alias(ROWS))
     writer = (
@@ -80,8 +88,6 @@ def start(
         if sink.partition_by:
             writer = writer.partitionBy(*sink.partition_by)
         return writer.format("parquet").options(**sink.options).option("path", sink.target).start()
-    if is_remote:  # it prints where Spark runs
-        return writer.format("console").option("numRows", sink.rows_max).start()
     return writer.foreachBatch(lambda frame, batch_id: show(sink, frame, batch_id)).start()
 
 

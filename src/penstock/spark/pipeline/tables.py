@@ -28,12 +28,22 @@ def check_table(sink: Sink, checkpoint: str | None) -> None:
     what = f"{sink.place}: sink {sink.name}: {sink.target}"
     if checkpoint is None:
         raise WrongFolder(f"{what} was written by another query: give the sink another folder, or remove that one")
-    written, planned = _last_batch(fs, f"{sink.target}/{METADATA}"), _last_batch(fs, f"{checkpoint}/offsets")
+    check_batches(sink, checkpoint, written=_last_batch(fs, f"{sink.target}/{METADATA}"))
+
+
+def check_batches(sink: Sink, checkpoint: str, *, written: int) -> None:
+    """``written``: the last batch that the table holds."""
+    planned = _last_batch(DiskFileSystem(), f"{checkpoint}/offsets")
     if written > planned:
-        raise WrongFolder(
-            f"{what} holds batch {written}, and the checkpoint knows none after {planned}: it was set back; "
-            "use the newest checkpoint, or give the sink another name and folder"
-        )
+        raise WrongFolder(f"{sink.place}: sink {sink.name}: {set_back(sink, written, planned)}")
+
+
+def set_back(sink: Sink, written: int, planned: int) -> str:
+    known = "none" if planned < 0 else f"none after {planned}"
+    return (
+        f"{sink.target} holds batch {written}, and the checkpoint knows {known}: it was set back; "
+        "use the newest checkpoint, or give the sink another name and folder"
+    )
 
 
 def _last_batch(fs: DiskFileSystem, folder: str) -> int:

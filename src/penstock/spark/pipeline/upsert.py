@@ -7,7 +7,8 @@ The last    of several rows with one key is the one with the greatest ``order_by
             equals the one that came later), whether they come in one batch or in several: what a table holds must not
             depend on where Spark cuts its batches. A key that was deleted is forgotten, with its order.
 A crash     leaves a version that nobody reads; the batch comes again and makes it anew. A batch that comes again after
-            its version was switched to is done already. So each batch counts once.
+            its version was switched to is done already. So each batch counts once. One before it is refused: the
+            checkpoint was set back, and its numbers are those of other rows now.
 The price   is that every batch writes the whole table: it is for tables of up to some millions of rows.
 """
 
@@ -26,6 +27,7 @@ from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.files import is_url
 from penstock.spark.pipeline.mistakes import nearest
 from penstock.spark.pipeline.model import METADATA, OFFSET, Sink
+from penstock.spark.pipeline.tables import check_batches, set_back
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,6 +47,11 @@ def check_upsert(frame: DataFrame, sink: Sink) -> None:
             raise RunFailed(f"{what}{sink.input} has no column {name}{nearest(name, frame.columns)}")
 
 
+def check_versions(sink: Sink, identity: str, checkpoint: str) -> None:
+    """``WrongFolder`` where the table holds batches that the checkpoint does not know."""
+    check_batches(sink, checkpoint, written=_batch_of(link_target(f"{sink.target}/{CURRENT}"), identity))
+
+
 def kept_columns(frame: DataFrame, sink: Sink) -> list[str]:
     """``order_by`` among them: the rows of later batches are compared with it."""
     return [name for name in frame.columns if name not in METADATA or name in (*sink.upsert, sink.order_by)]
@@ -56,6 +63,8 @@ def make_upsert(sink: Sink, identity: str) -> Callable[[DataFrame, int], None]:
     def upsert(frame: DataFrame, batch_id: int) -> None:
         version = f"{identity}-{batch_id:08d}"
         before = link_target(f"{sink.target}/{CURRENT}")
+        if (written := _batch_of(before, identity)) > batch_id:
+            raise RunFailed(set_back(sink, written, batch_id))
         frame = frame.persist()
         # Counted even where that is of no interest: a batch that is computed in part leaves its state in part.
         if frame.count() and before != version:
@@ -65,6 +74,12 @@ def make_upsert(sink: Sink, identity: str) -> Callable[[DataFrame, int], None]:
         frame.unpersist()
 
     return upsert
+
+
+def _batch_of(version: str | None, identity: str) -> int:
+    """-1: there is no version, or it is one of another checkpoint's."""
+    head, _, number = (version or "").rpartition("-")
+    return int(number) if head == identity and number.isdigit() else -1
 
 
 def _merged(frame: DataFrame, sink: Sink, before: str | None) -> DataFrame:
