@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,8 +81,38 @@ def test_the_proofs_of_an_error_exist_and_show_it(row: Row) -> None:
             family, script, step = proof.removeprefix("parity ").split(" / ")
             assert row.error in recorded_codes(family, script, step), proof
         else:
-            path, _, test = proof.partition("::")
-            assert re.search(rf"^(async )?def {test}\(", (TESTS / path).read_text(), re.MULTILINE), proof
+            assert shows(proof, row), f"{proof} is not about {row.api} and {row.error.name}"
+
+
+def shows(proof: str, row: Row) -> bool:
+    """The test must exist; one for many cases must have one for the API and the error of the row."""
+    met = cases_of(proof)
+    return not met or (row.api, row.error) in met or (row.api, None) in met
+
+
+@cache
+def cases_of(proof: str) -> set[tuple[str, ErrorCode | None]]:
+    """What the parameters of the test say: the API of each ``case``, and the error that is ``expected`` or ``answered``
+    then; None where they don't name it."""
+    path, _, name = proof.partition("::")
+    test = getattr(import_module(path.removesuffix(".py").replace("/", ".")), name)
+    tables = [mark.args[:2] for mark in getattr(test, "pytestmark", ()) if mark.name == "parametrize"]
+    if not any("case" in names for names, _ in tables):
+        return set()
+    combined: list[dict[str, Any]] = [{}]
+    for names, values in tables:
+        rows = [{names: value} if isinstance(names, str) else dict(zip(names, value, strict=True)) for value in values]
+        combined = [{**before, **row} for before in combined for row in rows]
+    return {(each["case"].api, each.get("expected", each.get("answered"))) for each in combined}
+
+
+def test_a_test_that_proves_something_of_several_apis_has_cases() -> None:
+    cited: dict[str, set[str]] = {}
+    for row in ROWS:
+        for proof in row.proofs:
+            if not proof.startswith("parity "):
+                cited.setdefault(proof, set()).add(row.api)
+    assert [proof for proof, apis in cited.items() if len(apis) > 1 and not cases_of(proof)] == []
 
 
 def played() -> Iterator[tuple[str, str, str, str]]:

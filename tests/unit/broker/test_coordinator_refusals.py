@@ -47,6 +47,7 @@ OF_PRODUCER = {"transactional_id": ID, "producer_id": 0, "producer_epoch": 0}
 OF_BROKER = [{**OF_PRODUCER, "topics": [{"name": TOPIC, "partitions": [0]}]}]
 
 JOIN = Case("JoinGroup", {"group_id": GROUP, "session_timeout_ms": 10_000, "protocol_type": "consumer"})
+FIRST_JOIN = JOIN._replace(fields={**JOIN.fields, "protocols": [{"name": "range", "metadata": b""}]}, version=3)
 SYNC = Case("SyncGroup", {"group_id": GROUP, "member_id": "m", "protocol_type": "consumer", "protocol_name": "range"})
 HEARTBEAT = Case("Heartbeat", {"group_id": GROUP, "member_id": "m"})
 LEAVE = Case("LeaveGroup", {"group_id": GROUP, "members": [{"member_id": "m"}]})
@@ -112,28 +113,48 @@ async def loaded(runtime: CoordinatorRuntime[Any]) -> None:
     raise AssertionError("still loading")
 
 
+class RefusingHome(Home):
+    """``commit_error``: what is appended from now on is never known to be durable."""
+
+    commit_error: BrokerError | None = None
+
+    async def committed(self, partition: int, end_offset: int) -> None:
+        if self.commit_error is not None:
+            raise self.commit_error
+        await super().committed(partition, end_offset)
+
+    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+        if self.commit_error is not None:
+            done(self.commit_error)
+        else:
+            super().when_committed(partition, end_offset, done)
+
+
 class Coordinators(Asker):
     """A broker that coordinates every group and every transactional id, with both logs in memory."""
 
     async def start(self, *, leads: bool = True) -> Coordinators:
         await self.cluster.controller.create_topic(NewTopic(TOPIC, 1, 1), timeout_ms=1_000)
-        self.homes = {}
+        self.homes: dict[str, RefusingHome] = {}
         for coordinator, key in ((self.broker.groups, GROUP), (self.broker.transactions, ID)):
-            self.homes[key] = coordinator.runtime._home = Home()
+            self.homes[key] = coordinator.runtime._home = RefusingHome()
             assert await coordinator.topic.leader_for(key) == 1
             for partition in range(50 if leads else 0):
                 coordinator.runtime.lead(partition, 0)
             await loaded(coordinator.runtime)
         return self
 
-    async def codes(self, case: Case) -> set[ErrorCode]:
-        """Everything but 0 that the answer says."""
+    async def answer(self, case: Case) -> Any:
         key = API_KEYS[case.api]
         assert key in HANDLERS
         request = msgspec.convert(case.fields, APIS[key].request)
         version = APIS[key].versions[-1] if case.version is None else case.version
+        return await self.ask(handler_module(key), version, request)
+
+    async def codes(self, case: Case) -> set[ErrorCode]:
+        """Everything but 0 that the answer says."""
         try:
-            return set(_codes(await self.ask(handler_module(key), version, request)))
+            return set(_codes(await self.answer(case)))
         except BrokerError as refused:  # of the request as a whole: the dispatcher finds the places for it
             return {refused.code}
 
@@ -276,6 +297,30 @@ def test_markers_are_for_brokers_and_operators() -> None:
     with_coordinators(scenario, authorizer=forbidden)
 
 
+async def brought_about(broker: Coordinators, case: Case) -> Case:
+    """What must have happened before, so that ``case`` has something to write."""
+    if case.api in ("AddPartitionsToTxn", "AddOffsetsToTxn", "EndTxn", "TxnOffsetCommit"):
+        assert await broker.codes(INIT) == set()
+    if case.api == "EndTxn":
+        assert await broker.codes(ADD) == set()
+    if case.api in ("OffsetDelete", "DeleteGroups"):
+        assert await broker.codes(COMMIT) == set()
+    if case.api in ("SyncGroup", "LeaveGroup"):
+        member_id = (await broker.answer(FIRST_JOIN)).member_id
+        at_generation = {"member_id": member_id, "generation_id": 1}
+        if case.api == "SyncGroup":
+            return case._replace(fields={**case.fields, **at_generation})
+        assert await broker.codes(SYNC._replace(fields={**SYNC.fields, **at_generation})) == set()
+        return case._replace(fields={**case.fields, "members": [{"member_id": member_id}]})
+    return case
+
+
+WRITING = [
+    *(COMMIT, DELETE_OFFSETS, DELETE, BEAT, FIRST_JOIN, SYNC, LEAVE),
+    *(INIT, ADD, ADD_FOR_CLIENTS, ADD_OFFSETS, END, TXN_COMMIT),
+]
+
+
 @pytest.mark.parametrize(
     ("log_says", "answered"),
     [
@@ -287,14 +332,43 @@ def test_markers_are_for_brokers_and_operators() -> None:
     ],
     ids=name_of,
 )
-@pytest.mark.parametrize("case", [COMMIT, BEAT, INIT], ids=name_of)
+@pytest.mark.parametrize("case", WRITING, ids=name_of)
 def test_what_the_log_refuses_is_said_in_a_coordinators_words(
     case: Case, log_says: ErrorCode, answered: ErrorCode
 ) -> None:
     async def scenario(broker: Coordinators) -> None:
+        asked = await brought_about(broker, case)
         for home in broker.homes.values():
             home.append_error = BrokerError(log_says)
-        assert await broker.codes(case) == {answered}
+        assert await broker.codes(asked) == {answered}
+
+    with_coordinators(scenario)
+
+
+@pytest.mark.parametrize("case", [TXN_COMMIT], ids=name_of)
+@pytest.mark.parametrize("answered", [ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR], ids=name_of)
+def test_offsets_of_a_transaction_need_the_log_of_the_group_as_well(case: Case, answered: ErrorCode) -> None:
+    log_says = {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE: ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.UNKNOWN_SERVER_ERROR: ErrorCode.MESSAGE_TOO_LARGE,
+    }
+
+    async def scenario(broker: Coordinators) -> None:
+        asked = await brought_about(broker, case)
+        broker.homes[GROUP].append_error = BrokerError(log_says[answered])
+        assert await broker.codes(asked) == {answered}
+
+    with_coordinators(scenario)
+
+
+@pytest.mark.parametrize("case", WRITING, ids=name_of)
+@pytest.mark.parametrize("answered", [ErrorCode.COORDINATOR_NOT_AVAILABLE], ids=name_of)
+def test_what_is_not_durable_in_time_is_neither_done_nor_failed(case: Case, answered: ErrorCode) -> None:
+    async def scenario(broker: Coordinators) -> None:
+        asked = await brought_about(broker, case)
+        for home in broker.homes.values():
+            home.commit_error = BrokerError(ErrorCode.REQUEST_TIMED_OUT)
+        assert await broker.codes(asked) == {answered}
 
     with_coordinators(scenario)
 
