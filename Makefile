@@ -51,7 +51,7 @@ chaos: $(VENV)/.ready
 # 4.0.0 in an environment of its own), and with Go and JavaScript clients where go and node are installed; then, with the
 # extra `spark`, our own source, sink and pipelines with a real Kafka. What was left out is listed. The ordinary run skips
 # these tests.
-INTEROP_OF_SPARK := $(addprefix tests/interop/test_interop_spark,.py _lake.py _security.py _sink.py _stream.py)
+INTEROP_OF_SPARK := $(addprefix tests/interop/test_interop_spark,.py _checkpoint.py _lake.py _security.py _sink.py _stream.py)
 WITH_KAFKA := classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1
 interop: $(VENV)/.ready $(SPARK_VENV)/.ready
 	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
