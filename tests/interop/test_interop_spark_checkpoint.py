@@ -1,4 +1,4 @@
-"""A query of ours on the checkpoint of a query that Spark's own connector has made, as one has who changes the format."""
+"""A query of ours on a checkpoint that Spark's own connector has made, as one has who changes the format."""
 
 from __future__ import annotations
 

@@ -103,9 +103,7 @@ WAYS = pytest.mark.parametrize("way", ["JAAS", "a password and a key"])
 
 @pytest.mark.parametrize("session", ["ours", "plain"], ids=["a session of ours", "a session with the guide's setting"])
 @WAYS
-def test_no_event_of_a_job_shows_a_secret(
-    secured: Secured, topic: str, tmp_path: Path, session: str, way: str
-) -> None:
+def test_no_event_of_a_job_shows_a_secret(secured: Secured, topic: str, tmp_path: Path, session: str, way: str) -> None:
     log = tmp_path / "log"
     settings = {**with_log(log), **(the_regex_of_the_guide() if session == "plain" else {})}
     run_job(secured, topic, tmp_path, way, session, settings)

@@ -158,7 +158,7 @@ def test_a_first_batch_that_sparks_own_connector_did_not_finish_is_refused(
     make_the_connectors(tmp_path)
     for left in (tmp_path / "commits").iterdir():
         left.unlink()
-    with pytest.raises(StreamingQueryException, match='finish it with format."kafka".'):
+    with pytest.raises(StreamingQueryException, match=r'finish it with format\("kafka"\)'):
         run_to_end(stream(spark, given), tmp_path)
 
 

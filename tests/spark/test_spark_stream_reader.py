@@ -326,7 +326,7 @@ def test_a_first_batch_that_the_connector_did_not_finish_is_refused(
 ) -> None:
     spark_broker.produce(topic, ["a", "b", "c"])
     query = engine(startingOffsets="earliest")
-    with pytest.raises(WrongCheckpoint, match="planned by another source, Spark's own connector perhaps, and never fin"):
+    with pytest.raises(WrongCheckpoint, match="planned by another source, Spark's own connector perhaps, and never"):
         query.values(query.reader.initialOffset(), {topic: {"0": 3}})
 
 

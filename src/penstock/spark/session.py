@@ -49,8 +49,8 @@ SERVER_REDACTION = {
     "spark.sql.redaction.options.regex": REDACTION["spark.sql.redaction.options.regex"],
     "spark.sql.redaction.string.regex": _IN_COMMANDS,
 }
-"""For a Spark Connect server: the names, and what such a name and its value look like in the text of a command, which is
-a message (``key: "name" value: "..."``) or SQL in one (``\\'name\\' \\'...\\'``)."""
+"""For a Spark Connect server: the names, and what such a name and its value look like in the text of a command, which
+is a message (``key: "name" value: "..."``) or SQL in one (``\\'name\\' \\'...\\'``)."""
 
 NODE_MODULES = ("pyarrow", "numba", "fastavro")
 """What tasks of ours import."""

@@ -106,8 +106,8 @@ def check_first(end: Offsets) -> None:
     where they begin is not in the log."""
     if end.by_partition and not end.is_ours:
         raise WrongCheckpoint(
-            "the first batch of this checkpoint was planned by another source, Spark's own connector perhaps, and never "
-            'finished: finish it with format("kafka"), or give this query a checkpointLocation of its own'
+            "the first batch of this checkpoint was planned by another source, Spark's own connector perhaps, and "
+            'never finished: finish it with format("kafka"), or give this query a checkpointLocation of its own'
         )
 
 
