@@ -39,8 +39,6 @@ SOME: dict[tuple[str, str], list[Kill]] = {
         ("commit-mark", "jvm"),
         ("commit-end", "python"),
     ],
-    (LOCAL, UPDATE): [("task-staged", "python"), ("commit-mark", "python"), ("commit-end", "jvm")],
-    (LOCAL, BATCH): [("commit-produce", "python"), ("commit-end", "jvm")],
     (CLUSTER, STREAM): [("task-middle", "jvm"), ("commit-first-file", "executor"), ("commit-produce", "python")],
 }
 ALL: dict[str, list[Kill]] = {
