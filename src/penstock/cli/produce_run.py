@@ -16,6 +16,7 @@ from penstock.cli.progress import Progress
 from penstock.cli.record_json import BadRecord
 from penstock.client import Client, ClientError, TopicView
 from penstock.client.admin import Admin
+from penstock.client.errors import RefusedInCompany
 from penstock.client.producer import Delivery, Producer, Record
 from penstock.model import ErrorCode
 from penstock.ports import Workers
@@ -44,6 +45,9 @@ class Account:
         self.refused = 0
         self.unknown = 0
         self.first_failure: Stop | None = None
+        """Of those that say why. One that failed for another record of its batch stands there only until that other
+        one is looked at: it may be behind it."""
+        self._is_first_in_company = False
         self.offsets: dict[int, tuple[int, int]] = {}
         self._open: deque[tuple[int, Delivery]] = deque()
 
@@ -76,7 +80,9 @@ class Account:
             self.unknown += 1
         else:
             self.refused += 1
-        self.first_failure = self.first_failure or Stop(line, sentence(error))
+        is_in_company = isinstance(error, RefusedInCompany)
+        if self.first_failure is None or (self._is_first_in_company and not is_in_company):
+            self.first_failure, self._is_first_in_company = Stop(line, sentence(error)), is_in_company
 
 
 async def produce(client: Client, options: argparse.Namespace) -> int:

@@ -101,6 +101,13 @@ class SecurityFailed(ClientError):
         super().__init__(code, message)
 
 
+class RefusedInCompany(ClientError):
+    """A record that was not written because the broker refused another one of its batch: that one's error says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
 class ClientClosed(ClientError):
     """Our own side has ended: nothing was sent, and trying again is of no use."""
 

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
-from penstock.client.errors import ClientError
-from penstock.model import ErrorCode, TopicPartition
+from penstock.client.errors import ClientError, RefusedInCompany
+from penstock.model import TopicPartition
 from penstock.protocol.records.builder import assemble, encode_record
 from penstock.protocol.records.compression import compress
 from penstock.protocol.records.header import HEADER_BYTES, NO_LEADER_EPOCH
@@ -225,8 +225,7 @@ def _error_of_record(batch: Outgoing, error: ClientError, index: int) -> ClientE
         return ClientError(error.code, error.message)
     if index in batch.record_errors:
         return ClientError(error.code, f"{batch.tp}: {batch.record_errors[index] or error.message}")
-    what = f"{batch.tp}: not written, because the broker refused another record of the same batch"
-    return ClientError(ErrorCode.INVALID_RECORD, what)
+    return RefusedInCompany(f"{batch.tp}: not written, because the broker refused another record of the same batch")
 
 
 class PartitionQueue:

@@ -1,0 +1,63 @@
+"""The account of ``penstock produce``: which line is to blame, in whatever order the outcomes come."""
+
+from __future__ import annotations
+
+import asyncio
+
+from penstock.cli.produce_run import Account, Stop
+from penstock.client import ClientError
+from penstock.client.outbox import Delivery, Outgoing, Record
+from penstock.model import ErrorCode, TopicPartition
+
+REFUSED = ClientError(ErrorCode.INVALID_RECORD, "one of them is wrong")
+
+
+class Sent:
+    """Two batches with one record in turn: lines 1, 3, 5 in the first, 2, 4, 6 in the second."""
+
+    def __init__(self) -> None:
+        self.batches = [Outgoing(TopicPartition("t", number), 0.0, 0, None) for number in (0, 1)]
+        self.account = Account()
+        for line in range(1, 7):
+            self.account.sent(line, self._delivery(self.batches[(line - 1) % 2]))
+
+    @staticmethod
+    def _delivery(batch: Outgoing) -> Delivery:
+        return batch.append(Record(value=b"v"), 0, 1)
+
+
+def test_the_record_that_the_broker_minds_is_told_and_not_those_before_it_in_its_batch() -> None:
+    async def story() -> None:
+        sent = Sent()
+        sent.batches[0].failed(REFUSED, {1: "no key"})
+        sent.account.settle()
+        first = sent.account.first_failure
+        assert first is not None and first.line == 1, "line 2 is on its way: nobody has looked behind it"
+        sent.batches[1].succeeded(0, -1)
+        sent.account.settle()
+        assert sent.account.first_failure == Stop(3, "t-0: no key")
+        assert (sent.account.written, sent.account.refused) == (3, 3)
+
+    asyncio.run(story())
+
+
+def test_of_two_that_the_broker_minds_the_first_line_is_told() -> None:
+    async def story() -> None:
+        sent = Sent()
+        sent.batches[1].failed(REFUSED, {1: "no key"})
+        sent.batches[0].failed(REFUSED, {2: "no value", 1: "no time"})
+        sent.account.settle()
+        assert sent.account.first_failure == Stop(3, "t-0: no time")
+
+    asyncio.run(story())
+
+
+def test_where_the_broker_names_none_the_first_line_is_told() -> None:
+    async def story() -> None:
+        sent = Sent()
+        sent.batches[0].succeeded(0, -1)
+        sent.batches[1].failed(REFUSED)
+        sent.account.settle()
+        assert sent.account.first_failure == Stop(2, "one of them is wrong")
+
+    asyncio.run(story())
