@@ -41,6 +41,15 @@ def test_a_given_topic_gets_exactly_the_records_and_stays(penstock: Cli, topic_n
     assert penstock.ok("bench", "consume", "--topic", topic_name, "--json").document["records"] == 1_234
 
 
+def test_no_more_records_are_counted_than_were_asked_for(penstock: Cli, topic_name: str) -> None:
+    penstock.ok("topics", "create", topic_name, "--partitions", 1)
+    penstock.ok("produce", topic_name, "-q", stdin="one\ntwo\nthree\n")
+    whole = penstock.ok("bench", "consume", "--topic", topic_name, "--json").document
+    part = penstock.ok("bench", "consume", "--topic", topic_name, "--records", 1, "--json").document
+    assert (whole["records"], part["records"]) == (3, 1)
+    assert part["bytes"] == whole["bytes"] // 3
+
+
 def test_an_empty_topic_can_t_be_read(penstock: Cli, topic_name: str) -> None:
     penstock.ok("topics", "create", topic_name)
     assert "is empty" in penstock("bench", "consume", "--topic", topic_name).failed_with(1)

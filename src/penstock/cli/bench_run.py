@@ -101,9 +101,10 @@ async def _read(client: Client, topic: TopicView, options: argparse.Namespace) -
                 if now_s - before_s >= HERE_ALREADY_S:
                     waits_s.append(now_s - before_s)
                 before_s = now_s
-                records += batch.header.count
-                size_bytes += len(batch.data)
-                bar.advance(batch.header.count, f"{size_bytes / 1e6 / (now_s - started_s):,.1f} MB/s")
+                count = min(batch.header.count, options.records - records)  # of the last one only what was asked for
+                records += count
+                size_bytes += len(batch.data) * count // batch.header.count
+                bar.advance(count, f"{size_bytes / 1e6 / (now_s - started_s):,.1f} MB/s")
                 if records >= options.records:
                     break
     return Result(records, size_bytes, now_s - started_s, waits_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 
 from penstock.cli.connection import find_topic
@@ -13,6 +14,7 @@ from penstock.cli.progress import Progress
 from penstock.cli.record_text import RecordLines
 from penstock.client import Client
 from penstock.client.consumer import Reader
+from penstock.runtime.process import told_when_nobody_reads
 
 
 async def consume(client: Client, options: argparse.Namespace) -> int:
@@ -29,10 +31,23 @@ async def consume(client: Client, options: argparse.Namespace) -> int:
     )
     async with reader:
         with Progress(f"reading {topic.name}", expected, is_wanted=not sys.stdout.isatty()) as bar:
-            printed = await _print(reader, options, bar)
+            print_them = _print_while_read if options.follow else _print
+            printed = await print_them(reader, options, bar)
     if not printed and sys.stderr.isatty():
         note(f"{topic.name} has no records there")
     return OK
+
+
+async def _print_while_read(reader: Reader, options: argparse.Namespace, bar: Progress) -> int:
+    """As in ``consume -f t | head -1``: when head has gone, nothing more may ever come that we could fail to write."""
+    try:
+        async with asyncio.timeout(None) as patience:
+            with told_when_nobody_reads(sys.stdout, lambda: patience.reschedule(0)):
+                return await _print(reader, options, bar)
+    except TimeoutError:
+        if not patience.expired():
+            raise
+        raise BrokenPipeError from None  # as if we had tried to write
 
 
 async def _print(reader: Reader, options: argparse.Namespace, bar: Progress) -> int:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import gc
 import os
 import resource
 import signal
+import stat
 import sys
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, TypeVar
 
 from penstock.runtime import posix
 
@@ -83,6 +86,29 @@ def end_after(seconds: float) -> None:
 def on_sigterm(callback: Callable[[], object]) -> None:
     """For a command: SIGINT is the runner's, which cancels and raises ``KeyboardInterrupt``."""
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, callback)
+
+
+@contextmanager
+def told_when_nobody_reads(stream: IO[Any], callback: Callable[[], object]) -> Iterator[None]:
+    """Call ``callback`` once, on the running loop, when ``stream`` is a pipe whose last reader has gone. Who writes
+    seldom would notice only when it writes."""
+    number = stream.fileno()
+    is_pipe = stat.S_ISFIFO(os.fstat(number).st_mode)
+    # Who may read it is a reader itself, and would be woken by what it has written.
+    if not is_pipe or fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_WRONLY:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def gone() -> None:
+        loop.remove_reader(number)
+        callback()
+
+    loop.add_reader(number, gone)  # nothing ever comes out of this end: it wakes only when the other one is closed
+    try:
+        yield
+    finally:
+        loop.remove_reader(number)
 
 
 def noted_stop_signals() -> Callable[[], str | None]:

@@ -261,3 +261,37 @@ def test_the_loop_is_uvloop_where_it_can_be_had() -> None:
 def test_the_loop_is_asyncio_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "uvloop", None)
     assert process.loop_factory() is asyncio.new_event_loop
+
+
+def test_a_writer_is_told_once_that_the_last_reader_of_its_pipe_has_gone(run: Callable[[Any], Any]) -> None:
+    async def story() -> None:
+        reader, writer = os.pipe()
+        told: list[bool] = []
+        gone = asyncio.Event()
+        with open(writer, "wb", buffering=0) as stream:
+            with process.told_when_nobody_reads(stream, lambda: (told.append(True), gone.set())):
+                stream.write(b"not read")
+                await asyncio.sleep(0)
+                assert told == []
+                os.close(reader)
+                await gone.wait()
+                await asyncio.sleep(0)
+            assert told == [True]
+            assert not asyncio.get_running_loop().remove_reader(stream.fileno()), "nothing stays behind"
+
+    run(story())
+
+
+def test_what_is_no_pipe_or_could_be_read_by_its_writer_is_not_watched(
+    run: Callable[[Any], Any], tmp_path: pathlib.Path
+) -> None:
+    os.mkfifo(tmp_path / "fifo")
+
+    async def story() -> None:
+        for name, flags in (("fifo", os.O_RDWR), ("file", os.O_WRONLY | os.O_CREAT)):
+            with open(os.open(tmp_path / name, flags), "wb", buffering=0) as stream:
+                with process.told_when_nobody_reads(stream, lambda: pytest.fail("somebody may still read it")):
+                    stream.write(b"to be read")
+                    assert not asyncio.get_running_loop().remove_reader(stream.fileno())
+
+    run(story())
