@@ -140,7 +140,8 @@ def test_reading_starts_where_it_is_told_to(penstock: Cli, orders: str) -> None:
     assert values("--offset", 10) == values("--offset", "latest") == ""
     assert values("--timestamp", 1_700_000_007_500) == "89"
     assert values("--timestamp", "2023-11-14T22:13:28Z") == values("--timestamp", "2023-11-14T23:13:28+01:00") == "89"
-    assert values("--timestamp", "2040-01-01") == ""
+    assert values("--timestamp", "2040-01-01") == values("--timestamp", (1 << 63) - 1) == ""
+    assert values("--timestamp", "1900-01-01") == values("--timestamp", "1969-12-31T23:59:59.999Z") == "0123456789"
     assert values("--max-messages", 4) == "0123"
     assert values("--partition", 1) == ""
 
@@ -222,6 +223,19 @@ def test_a_record_that_the_broker_refuses_is_named_with_its_line(penstock: Cli, 
     assert penstock.ok("consume", topic_name).out == "a\n"
 
 
+@pytest.mark.parametrize("partitions", [(0, 0, 0), (0, 1, 0)], ids=["beside it", "with another partition between"])
+def test_the_line_that_the_broker_minds_is_named_and_not_one_that_was_in_its_batch(
+    penstock: Cli, topic_name: str, partitions: tuple[int, int, int]
+) -> None:
+    penstock.ok("topics", "create", topic_name, "--partitions", 2, "--config", "cleanup.policy=compact")
+    rows: list[dict[str, Any]] = [{"key": "k", "value": str(number)} for number in range(3)]
+    del rows[2]["key"]
+    lines = [json.dumps({**row, "partition": partition}) for row, partition in zip(rows, partitions, strict=True)]
+    said = penstock("produce", topic_name, "--json", stdin="\n".join(lines)).failed_with(1)
+    assert f"line 3: {topic_name}-0: " in said and "without key" in said
+    assert f"{partitions.count(0)} refused" in said
+
+
 def test_a_wrong_partition_is_told_with_those_that_exist(penstock: Cli, orders: str) -> None:
     for command in ("consume", "produce"):
         said = penstock(command, orders, "--partition", 7).failed_with(1)
@@ -234,6 +248,7 @@ def test_a_wrong_partition_is_told_with_those_that_exist(penstock: Cli, orders: 
     [
         ["--offset", "soon"],
         ["--timestamp", "yesterday"],
+        ["--timestamp", "99999999999999999999"],
         ["--from-beginning", "--offset", "3"],
         ["--max-messages", "0"],
         ["--partition", "-1"],
@@ -276,6 +291,16 @@ def test_a_reader_that_has_seen_enough_is_no_failure(penstock: Cli, orders: str,
     penstock.ok("produce", orders, "-q", "--partition", 0, stdin="x" * 1_000 + "\n" + ("y" * 1_000 + "\n") * 2_000)
     process = started("consume", orders)
     assert process.stdout.readline() == b"x" * 1_000 + b"\n"
+    process.stdout.close()
+    assert process.stderr.read() == b"" and process.wait(DEADLINE_S) == 0
+
+
+def test_a_follower_ends_when_its_reader_has_gone_though_nothing_more_is_written(
+    penstock: Cli, orders: str, started: Any
+) -> None:
+    penstock.ok("produce", orders, "-q", stdin="x\n")
+    process = started("consume", orders, "--follow", "--from-beginning")
+    assert process.stdout.readline() == b"x\n"
     process.stdout.close()
     assert process.stderr.read() == b"" and process.wait(DEADLINE_S) == 0
 

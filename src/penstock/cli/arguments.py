@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from penstock.cli.failures import EXIT_CODES, USAGE, nearest
 
@@ -17,6 +17,9 @@ COMMAND_CONFIG_VARIABLE = "PENSTOCK_COMMAND_CONFIG"
 BOOTSTRAP_DEFAULT = "127.0.0.1:9092"
 TIMEOUT_DEFAULT_S = 15.0
 OFFSET_MAX = (1 << 63) - 1
+PARTITIONS_MAX = (1 << 31) - 1
+REPLICAS_MAX = (1 << 15) - 1
+"""The largest numbers that a request has room for; what a broker takes is its own to say."""
 
 _INVALID_CHOICE = re.compile(r"argument (?P<what>.+?): invalid choice: '(?P<given>.*?)' \(choose from (?P<known>.*)\)")
 
@@ -147,6 +150,21 @@ def count(text: str) -> int:
     return value
 
 
+def partition_count(text: str) -> int:
+    return _at_most(PARTITIONS_MAX, text)
+
+
+def replica_count(text: str) -> int:
+    return _at_most(REPLICAS_MAX, text)
+
+
+def _at_most(maximum: int, text: str) -> int:
+    value = count(text)
+    if value > maximum:
+        raise argparse.ArgumentTypeError(f"{text} is more than there can be: {maximum:,}")
+    return value
+
+
 def size_bytes(text: str) -> int:
     """A number of bytes above 0; ``16k`` and ``1M`` are powers of 1,024."""
     value = _number(text, {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30})
@@ -173,6 +191,25 @@ def name_and_value(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise argparse.ArgumentTypeError(f"{text} should be NAME=VALUE")
     return name.strip(), value
+
+
+class EachNameOnce(argparse.Action):
+    """Gathers what ``name_and_value`` has read. The last of two would win without a word."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        before = getattr(namespace, self.dest)
+        if values[0] in dict(before):
+            raise argparse.ArgumentError(self, f"{values[0]} is given twice")
+        setattr(namespace, self.dest, [*before, values])
+
+
+def topic_name(text: str) -> str:
+    """Which names are fine is the broker's to say; an empty one is a variable that was not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a topic can't be empty")
+    return text
 
 
 def _number(text: str, units: Mapping[str, int]) -> int | None:

@@ -10,8 +10,10 @@ from penstock.cli.arguments import (
     count,
     describe,
     names_of,
+    partition_count,
     run_with_broker,
     size_bytes,
+    topic_name,
 )
 
 _NOTES = """\
@@ -76,6 +78,10 @@ def _add_load(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of batches (none)"
     )
-    topic = parser.add_argument("--topic", metavar="NAME", help="an existing topic; it keeps what is written")
+    topic = parser.add_argument(
+        "--topic", type=topic_name, metavar="NAME", help="an existing topic; it keeps what is written"
+    )
     names_of("topics", topic)
-    parser.add_argument("--partitions", type=count, default=4, metavar="N", help="of the topic that is created (4)")
+    parser.add_argument(
+        "--partitions", type=partition_count, default=4, metavar="N", help="of the topic that is created (4)"
+    )

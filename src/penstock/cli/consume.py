@@ -8,7 +8,9 @@ from __future__ import annotations
 import argparse
 import re
 
-from penstock.cli.arguments import add_json, count, describe, names_of, partition_number, run_with_broker
+from penstock.cli.arguments import add_json, count, describe, names_of, partition_number, run_with_broker, topic_name
+
+TIMESTAMP_MAX = (1 << 63) - 1
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "penstock consume orders --json | penstock produce copy-of-orders --json",
         notes="--json prints what is no UTF-8 as base64, in fields key_base64 and value_base64: nothing is lost.",
     )
-    names_of("topics", parser.add_argument("topic", metavar="TOPIC", help="the topic"))
+    names_of("topics", parser.add_argument("topic", type=topic_name, metavar="TOPIC", help="the topic"))
     start = parser.add_argument_group("where to start").add_mutually_exclusive_group()
     start.add_argument("--from-beginning", action="store_true", help="with the oldest record")
     start.add_argument(
@@ -43,7 +45,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--partition", type=partition_number, action="append", metavar="N", help="only this partition; repeat it"
     )
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C or until nobody reads it"
+    )
     parser.add_argument("-n", "--max-messages", type=count, metavar="N", help="end after this many records")
     parser.add_argument("--uncommitted", action="store_true", help="also records of open and aborted transactions")
     show = parser.add_argument_group("what to print")
@@ -65,8 +69,8 @@ def offset_option(text: str) -> int | str:
 
 
 def timestamp_option(text: str) -> int:
-    """Milliseconds since 1970."""
-    if text.isascii() and text.isdigit():
+    """Milliseconds since 1970, and 0 for a time before: to a broker numbers below 0 are no times, -1 is the end."""
+    if text.isascii() and text.isdigit() and len(text) < 20 and int(text) <= TIMESTAMP_MAX:
         return int(text)
     from datetime import UTC, datetime
 
@@ -78,4 +82,4 @@ def timestamp_option(text: str) -> int:
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
+    return max(0, int(moment.timestamp() * 1000))

@@ -13,6 +13,7 @@ from penstock.cli.arguments import (
     names_of,
     offset_number,
     run_with_broker,
+    topic_name,
 )
 from penstock.cli.consume import timestamp_option
 
@@ -118,8 +119,7 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
 def topic_option(text: str) -> tuple[str, list[int] | None]:
     """``orders`` or ``orders:0,3-5``: the topic, and the partitions if they are named."""
     name, colon, listed = text.partition(":")
-    if not name:
-        raise argparse.ArgumentTypeError(f"{text} should be TOPIC or TOPIC:0,3-5")
+    topic_name(name)
     if not colon:
         return name, None
     partitions: set[int] = set()

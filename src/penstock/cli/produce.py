@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 
-from penstock.cli.arguments import add_broker, describe, name_and_value, names_of, partition_number
+from penstock.cli.arguments import add_broker, describe, name_and_value, names_of, partition_number, topic_name
 
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = ("all", "1", "0")
@@ -30,7 +30,7 @@ key_base64 and value_base64 hold what is no UTF-8. topic and offset, as consume 
 Lines are written as they come. When one can't be used, the lines before it are written, nothing behind it is read,
 and the message says how many were written. The same goes for Ctrl-C.""",
     )
-    names_of("topics", parser.add_argument("topic", metavar="TOPIC", help="the topic"))
+    names_of("topics", parser.add_argument("topic", type=topic_name, metavar="TOPIC", help="the topic"))
     parser.add_argument("--json", action="store_true", help="each line is a JSON object")
     parser.add_argument("-k", "--key-separator", metavar="TEXT", help="between key and value, such as : or \\t")
     parser.add_argument(

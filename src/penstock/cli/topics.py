@@ -5,13 +5,16 @@ from __future__ import annotations
 import argparse
 
 from penstock.cli.arguments import (
+    EachNameOnce,
     add_actions,
     add_json,
-    count,
     describe,
     name_and_value,
     names_of,
+    partition_count,
+    replica_count,
     run_with_broker,
+    topic_name,
 )
 
 
@@ -55,11 +58,18 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         "penstock topics create orders",
         "penstock topics create users --partitions 6 --config cleanup.policy=compact",
     )
-    parser.add_argument("name", metavar="NAME", help="the topic")
-    parser.add_argument("--partitions", type=count, metavar="N", help="how many (the broker's default)")
-    parser.add_argument("--replication-factor", type=count, metavar="N", help="copies of each (the broker's default)")
+    parser.add_argument("name", type=topic_name, metavar="NAME", help="the topic")
+    parser.add_argument("--partitions", type=partition_count, metavar="N", help="how many (the broker's default)")
     parser.add_argument(
-        "--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="a setting; repeat it"
+        "--replication-factor", type=replica_count, metavar="N", help="copies of each (the broker's default)"
+    )
+    parser.add_argument(
+        "--config",
+        type=name_and_value,
+        action=EachNameOnce,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting; repeat it",
     )
     parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
     add_json(parser)
@@ -74,9 +84,10 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "penstock topics describe orders",
         "penstock topics describe --json | jq '.[] | {name, records: ([.partitions[] | .end_offset] | add)}'",
     )
-    names_of(
-        "topics", parser.add_argument("names", metavar="NAME", nargs="*", help="the topics (all but internal ones)")
+    names = parser.add_argument(
+        "names", type=topic_name, metavar="NAME", nargs="*", help="the topics (all but internal ones)"
     )
+    names_of("topics", names)
     add_json(parser)
     run_with_broker(parser, "topics_show.show_details")
 
@@ -88,9 +99,14 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         "penstock topics alter orders --config retention.ms=3600000",
         "penstock topics alter orders --delete-config retention.ms --partitions 12",
     )
-    names_of("topics", parser.add_argument("name", metavar="NAME", help="the topic"))
+    names_of("topics", parser.add_argument("name", type=topic_name, metavar="NAME", help="the topic"))
     parser.add_argument(
-        "--config", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="a setting; repeat it"
+        "--config",
+        type=name_and_value,
+        action=EachNameOnce,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting; repeat it",
     )
     parser.add_argument(
         "--delete-config",
@@ -99,7 +115,9 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="return a setting to its default; repeat it",
     )
-    parser.add_argument("--partitions", type=count, metavar="N", help="how many there shall be; never fewer than now")
+    parser.add_argument(
+        "--partitions", type=partition_count, metavar="N", help="how many there shall be; never fewer than now"
+    )
     add_json(parser)
     run_with_broker(parser, "topics_change.alter")
 
@@ -111,7 +129,7 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
         "penstock topics delete orders",
         "penstock topics delete --if-exists orders users",
     )
-    names_of("topics", parser.add_argument("names", metavar="NAME", nargs="+", help="the topics"))
+    names_of("topics", parser.add_argument("names", type=topic_name, metavar="NAME", nargs="+", help="the topics"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
     run_with_broker(parser, "topics_change.delete")

@@ -13,6 +13,7 @@ from penstock.cli.arguments import (
     offset_number,
     partition_number,
     run_with_broker,
+    topic_name,
 )
 
 
@@ -67,7 +68,8 @@ def _configure_abort(parser: argparse.ArgumentParser) -> None:
         "penstock transactions abort --topic orders --partition 3 --start-offset 1042",
     )
     names_of("transactions", parser.add_argument("id", metavar="ID", nargs="?", help="the transactional id"))
-    names_of("topics", parser.add_argument("--topic", metavar="TOPIC", help="of a hanging transaction"))
+    topic = parser.add_argument("--topic", type=topic_name, metavar="TOPIC", help="of a hanging transaction")
+    names_of("topics", topic)
     parser.add_argument("--partition", type=partition_number, metavar="N", help="of a hanging transaction")
     parser.add_argument("--start-offset", type=offset_number, metavar="N", help="where it begins in the partition")
     add_json(parser)

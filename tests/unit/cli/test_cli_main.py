@@ -13,7 +13,16 @@ from functools import partial
 import pytest
 
 from penstock.cli import main as main_module
-from penstock.cli.arguments import command_named, count, name_and_value, partition_number, positive_seconds, size_bytes
+from penstock.cli.arguments import (
+    command_named,
+    count,
+    name_and_value,
+    partition_count,
+    partition_number,
+    positive_seconds,
+    replica_count,
+    size_bytes,
+)
 from penstock.cli.consume import offset_option, timestamp_option
 from penstock.cli.failures import CommandFailed, WrongUsage, counted, in_words
 from penstock.cli.main import COMMANDS, build_parser, main
@@ -67,6 +76,32 @@ def test_what_a_command_says_it_runs_is_there() -> None:
         (["topics", "list", "t"], "penstock topics list: t is one argument too many"),
         (["produce", "t", "--acks", "2"], "2 is no value for --acks (all, 1, 0)"),
         (["topics", "create"], "penstock topics create: NAME is missing"),
+        (["topics", "create", "t", "--partitions", "99999999999"], "99999999999 is more than there can be: 2,147,483"),
+        (["topics", "alter", "t", "--partitions", "2147483648"], "2147483648 is more than there can be: 2,147,483,647"),
+        (["topics", "create", "t", "--replication-factor", "70000"], "70000 is more than there can be: 32,767"),
+        (["bench", "produce", "--partitions", "3g"], "3g is more than there can be: 2,147,483,647"),
+        (["consume", "t", "--timestamp", "99999999999999999999"], "99999999999999999999 should be milliseconds since"),
+        (
+            ["groups", "reset-offsets", "g", "--all-topics", "--to-timestamp", "9223372036854775808"],
+            "9223372036854775808 should be milliseconds since",
+        ),
+        (["topics", "create", "t", "--config", "a=1", "--config", "a=1"], "--config: a is given twice"),
+        (["topics", "alter", "t", "--config", "a=1", "--config", "b=1", "--config", "a=2"], "a is given twice"),
+        *(
+            (command, "the name of a topic can't be empty")
+            for command in (
+                ["topics", "describe", ""],
+                ["topics", "describe", "t", ""],
+                ["topics", "create", ""],
+                ["topics", "alter", "", "--partitions", "2"],
+                ["topics", "delete", "--if-exists", ""],
+                ["consume", ""],
+                ["produce", ""],
+                ["bench", "produce", "--topic", ""],
+                ["groups", "reset-offsets", "g", "--to-latest", "--topic", ""],
+                ["transactions", "abort", "--topic", "", "--partition", "0", "--start-offset", "0"],
+            )
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -141,6 +176,7 @@ def test_the_version_is_told() -> None:
 def test_numbers_may_have_units() -> None:
     assert [count(text) for text in ("1", "1_000", "10k", "5M")] == [1, 1_000, 10_000, 5_000_000]
     assert [size_bytes(text) for text in ("100", "16k", "1M")] == [100, 16_384, 1_048_576]
+    assert (partition_count("2147483647"), replica_count("32767")) == (2_147_483_647, 32_767)
     assert (partition_number("0"), positive_seconds("0.5"), name_and_value("a=b=c")) == (0, 0.5, ("a", "b=c"))
     for parse, text in (
         (count, "0"),
@@ -162,9 +198,20 @@ def test_offsets_and_times_are_read_as_people_write_them() -> None:
     assert [offset_option(text) for text in ("0", "-5", "earliest", "latest")] == [0, -5, "earliest", "latest"]
     assert timestamp_option("1700000000000") == 1_700_000_000_000
     assert timestamp_option("2023-11-14T22:13:20Z") == timestamp_option("2023-11-14 22:13:20") == 1_700_000_000_000
-    for parse, text in ((offset_option, "1e3"), (offset_option, str(1 << 63)), (timestamp_option, "soon")):
+    assert timestamp_option(str((1 << 63) - 1)) == (1 << 63) - 1
+    for parse, text in (
+        (offset_option, "1e3"),
+        (offset_option, str(1 << 63)),
+        (timestamp_option, "soon"),
+        (timestamp_option, str(1 << 63)),
+    ):
         with pytest.raises(argparse.ArgumentTypeError):
             parse(text)
+
+
+@pytest.mark.parametrize("before", ["1900-01-01", "0001-01-01T00:00:00+14:00", "1969-12-31T23:59:59.999Z"])
+def test_a_time_before_1970_is_its_beginning_and_not_one_of_the_numbers_that_mean_something_else(before: str) -> None:
+    assert timestamp_option(before) == 0
 
 
 def test_words_for_counts_and_errors() -> None:

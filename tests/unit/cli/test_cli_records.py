@@ -55,7 +55,9 @@ def test_a_value_that_is_no_text_is_written_as_its_json(value: Any, written: byt
         (b'{"value_base64": 5}', "value_base64 is no base64"),
         (b'{"value": 1, "timestamp": 9223372036854775808}', "timestamp should be"),
         (b'{"value": 1, "timestamp": true}', "timestamp should be"),
+        (b'{"value": 1, "timestamp": -1}', "timestamp should be"),
         (b'{"value": 1, "partition": 1.5}', "partition should be"),
+        (b'{"value": 1, "partition": 2147483648}', "partition should be"),
         (b'{"value": "\\ud800"}', "invalid JSON"),
     ],
 )
