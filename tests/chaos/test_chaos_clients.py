@@ -35,20 +35,24 @@ SETTINGS = {
     "group.consumer.assignment.interval.ms": 100,
     "offsets.topic.num.partitions": 3,
 }
-KINDS: dict[str, dict[str, Any]] = {
-    "cooperative": {
-        "partition.assignment.strategy": "cooperative-sticky",
-        "session.timeout.ms": SESSION_MS,
-        "heartbeat.interval.ms": 300,
-    },
-    "consumer": {"group.protocol": "consumer"},
+CLASSIC = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 300}
+KINDS: dict[str, tuple[str, dict[str, Any]]] = {
+    # by name: the script of the members, the options of their consumers
+    "confluent-range": ("watch_confluent.py", {"partition.assignment.strategy": "range", **CLASSIC}),
+    "confluent-cooperative": (
+        "watch_confluent.py",
+        {"partition.assignment.strategy": "cooperative-sticky", **CLASSIC},
+    ),
+    "confluent-consumer": ("watch_confluent.py", {"group.protocol": "consumer"}),
+    "aiokafka": ("watch_aiokafka.py", {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 300}),
 }
 
 
 class Troop:
     """The processes, those that are gone included."""
 
-    def __init__(self, bootstrap: str, options: dict[str, Any], folder: Path) -> None:
+    def __init__(self, bootstrap: str, script: str, options: dict[str, Any], folder: Path) -> None:
+        self._script = script
         self._arguments = [bootstrap, GROUP, TOPIC, json.dumps(options)]
         self._folder = folder
         self.jobs: dict[str, JobProcess] = {}
@@ -58,7 +62,7 @@ class Troop:
     def add(self) -> None:
         name = f"m{len(self.notes)}"
         self.notes[name] = self._folder / name
-        self.jobs[name] = JobProcess("watch_confluent.py", self._arguments, self.notes[name]).start()
+        self.jobs[name] = JobProcess(self._script, self._arguments, self.notes[name]).start()
 
     def kill(self, name: str) -> None:
         self.jobs.pop(name).kill()
@@ -122,7 +126,7 @@ def test_real_consumers_that_come_and_go_never_share_a_partition_and_lose_no_com
     with Wire(broker.bootstrap_servers) as wire:
         create_topic(wire, TOPIC, partitions=PARTITIONS)
     letters = Letters(broker.bootstrap_servers)
-    troop = Troop(broker.bootstrap_servers, KINDS[kind], tmp_path)
+    troop = Troop(broker.bootstrap_servers, *KINDS[kind], tmp_path)
     try:
         for _ in range(MEMBERS):
             troop.add()

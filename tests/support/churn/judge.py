@@ -1,4 +1,4 @@
-"""Reads what processes wrote down (``jobs/watch_confluent.py``), and says what of it must not have happened."""
+"""Reads what processes wrote down (``jobs/notes.py``), and says what of it must not have happened."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Judge:
         held: dict[int, Spell] = {}
         for line in file.read_text().splitlines():
             if not line.startswith("{") or not line.endswith("}"):
-                continue  # librdkafka's own words, or the last ones of somebody who was killed
+                continue  # the library's own words, or the last ones of somebody who was killed
             note = json.loads(line)
             at, about = note["at"], note["about"]
             match note["what"]:

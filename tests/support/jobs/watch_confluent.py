@@ -1,7 +1,4 @@
-"""A consumer that reads, commits and writes down, line by line, what it owned and committed, and when.
-
-The times are those of a clock that all processes of the machine share.
-"""
+"""A consumer that reads, commits and writes down what it owned and committed: confluent-kafka."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 from lifeline import Lifeline
+from notes import note
 
 COMMIT_EVERY_S = 0.1
 
@@ -77,11 +75,6 @@ class Watcher:
     def _drop(self, partitions: list[TopicPartition]) -> None:
         for each in partitions:
             self._next.pop(each.partition, None)
-
-
-def note(what: str, about: Any, sent_at: float | None = None) -> None:
-    at = time.monotonic()
-    print(json.dumps({"at": at, "sent_at": sent_at or at, "what": what, "about": about}), flush=True)
 
 
 if __name__ == "__main__":
