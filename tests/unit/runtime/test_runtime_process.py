@@ -268,8 +268,13 @@ def test_a_writer_is_told_once_that_the_last_reader_of_its_pipe_has_gone(run: Ca
         reader, writer = os.pipe()
         told: list[bool] = []
         gone = asyncio.Event()
+
+        def tell() -> None:
+            told.append(True)
+            gone.set()
+
         with open(writer, "wb", buffering=0) as stream:
-            with process.told_when_nobody_reads(stream, lambda: (told.append(True), gone.set())):
+            with process.told_when_nobody_reads(stream, tell):
                 stream.write(b"not read")
                 await asyncio.sleep(0)
                 assert told == []
@@ -289,9 +294,11 @@ def test_what_is_no_pipe_or_could_be_read_by_its_writer_is_not_watched(
 
     async def story() -> None:
         for name, flags in (("fifo", os.O_RDWR), ("file", os.O_WRONLY | os.O_CREAT)):
-            with open(os.open(tmp_path / name, flags), "wb", buffering=0) as stream:
-                with process.told_when_nobody_reads(stream, lambda: pytest.fail("somebody may still read it")):
-                    stream.write(b"to be read")
-                    assert not asyncio.get_running_loop().remove_reader(stream.fileno())
+            with (
+                open(os.open(tmp_path / name, flags), "wb", buffering=0) as stream,
+                process.told_when_nobody_reads(stream, lambda: pytest.fail("somebody may still read it")),
+            ):
+                stream.write(b"to be read")
+                assert not asyncio.get_running_loop().remove_reader(stream.fileno())
 
     run(story())
