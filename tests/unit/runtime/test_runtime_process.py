@@ -264,41 +264,40 @@ def test_the_loop_is_asyncio_where_uvloop_is_missing(monkeypatch: pytest.MonkeyP
 
 
 def test_a_writer_is_told_once_that_the_last_reader_of_its_pipe_has_gone(run: Callable[[Any], Any]) -> None:
-    async def story() -> None:
-        reader, writer = os.pipe()
-        told: list[bool] = []
+    reader, writer = os.pipe()
+    told: list[bool] = []
+
+    async def story(stream: Any) -> None:
         gone = asyncio.Event()
 
         def tell() -> None:
             told.append(True)
             gone.set()
 
-        with open(writer, "wb", buffering=0) as stream:
-            with process.told_when_nobody_reads(stream, tell):
-                stream.write(b"not read")
-                await asyncio.sleep(0)
-                assert told == []
-                os.close(reader)
-                await gone.wait()
-                await asyncio.sleep(0)
-            assert told == [True]
-            assert not asyncio.get_running_loop().remove_reader(stream.fileno()), "nothing stays behind"
+        with process.told_when_nobody_reads(stream, tell):
+            stream.write(b"not read")
+            await asyncio.sleep(0)
+            assert told == []
+            os.close(reader)
+            await gone.wait()
+            await asyncio.sleep(0)
+        assert told == [True]
+        assert not asyncio.get_running_loop().remove_reader(stream.fileno()), "nothing stays behind"
 
-    run(story())
+    with open(writer, "wb", buffering=0) as stream:
+        run(story(stream))
 
 
+@pytest.mark.parametrize(("name", "flags"), [("fifo", os.O_RDWR), ("file", os.O_WRONLY | os.O_CREAT)])
 def test_what_is_no_pipe_or_could_be_read_by_its_writer_is_not_watched(
-    run: Callable[[Any], Any], tmp_path: pathlib.Path
+    run: Callable[[Any], Any], tmp_path: pathlib.Path, name: str, flags: int
 ) -> None:
     os.mkfifo(tmp_path / "fifo")
 
-    async def story() -> None:
-        for name, flags in (("fifo", os.O_RDWR), ("file", os.O_WRONLY | os.O_CREAT)):
-            with (
-                open(os.open(tmp_path / name, flags), "wb", buffering=0) as stream,
-                process.told_when_nobody_reads(stream, lambda: pytest.fail("somebody may still read it")),
-            ):
-                stream.write(b"to be read")
-                assert not asyncio.get_running_loop().remove_reader(stream.fileno())
+    async def story(stream: Any) -> None:
+        with process.told_when_nobody_reads(stream, lambda: pytest.fail("somebody may still read it")):
+            stream.write(b"to be read")
+            assert not asyncio.get_running_loop().remove_reader(stream.fileno())
 
-    run(story())
+    with open(os.open(tmp_path / name, flags), "wb", buffering=0) as stream:
+        run(story(stream))
