@@ -11,7 +11,7 @@ from penstock.cli.failures import FAILED, OK, WrongUsage, counted
 from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table, time_in_words
 from penstock.cli.pipeline_archive_run import source_options
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
-from penstock.cli.progress import Progress
+from penstock.cli.pipeline_tasks_bar import tasks_bar
 from penstock.client import parse_bootstrap
 from penstock.runtime.clock import SystemClock
 
@@ -31,10 +31,11 @@ def audit(options: argparse.Namespace) -> int:
         if settings.against is not None:
             plan_topics(settings.against, [options.other_name] if options.other_name else settings.topics)
         with Sessions(options, "audit") as sessions:
-            sessions.get()
-            with Progress("auditing", sum(plan.offsets for plan in plans)) as bar:
-                work = Audit(sessions.get, settings, bar.advance)
-                audits = [work.run(plan) for plan in plans]
+            session = sessions.get()
+            work, audits = Audit(session, settings), []
+            for plan in plans:
+                with tasks_bar(session, f"auditing {plan.topic}, {counted(plan.offsets, 'record')}"):
+                    audits.append(work.run(plan))
         if options.report is not None:
             _write_report(audits, options)
         _show(audits, options)

@@ -9,7 +9,7 @@ from penstock.cli.failures import OK, counted
 from penstock.cli.output import Column, note, print_json, print_table
 from penstock.cli.pipeline_archive_run import source_options
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
-from penstock.cli.progress import Progress
+from penstock.cli.pipeline_tasks_bar import tasks_bar
 from penstock.runtime.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -31,10 +31,8 @@ def snapshot(options: argparse.Namespace) -> int:
             return OK
         with Sessions(options, "snapshot") as sessions:
             session = sessions.get()
-            with Progress("reading", extent.offsets) as bar:
-                bar.advance(0, f"reading {counted(extent.offsets, 'record')}")
+            with tasks_bar(session, f"reading {counted(extent.offsets, 'record')}"):
                 summary = take_snapshot(session, settings, extent, table)
-                bar.advance(extent.offsets)
         _show_summary(settings, summary, SystemClock().monotonic() - started_s, options)
     return OK
 

@@ -19,6 +19,7 @@ REFRESH_S = 0.1
 class Progress:
     """``with Progress("Reading", total) as bar: bar.advance(n)``. ``total`` None: only a count and a rate.
 
+    ``unit``: "bytes", or "tasks", whose length nobody knows: the time that has gone by instead of the one to come.
     ``is_wanted``: give False where stdout is a terminal that records go to: lines and a bar don't mix.
     """
 
@@ -35,7 +36,7 @@ class Progress:
         self._total = total
         self._unit = unit
         self._clock = clock or SystemClock()
-        self._is_wanted = is_wanted and sys.stderr.isatty()
+        self.is_wanted = is_wanted and sys.stderr.isatty()
         self._bar: Any = None
         self._task: Any = None
         self._done = 0
@@ -53,10 +54,14 @@ class Progress:
             self._bar.stop()
 
     def advance(self, count: int, what: str | None = None) -> None:
-        self._done += count
         if what is not None:
             self._what = what
-        if not self._is_wanted:
+        self.stand_at(self._done + count, self._total)
+
+    def stand_at(self, done: int, total: int | None) -> None:
+        """For work whose end moves while it is done."""
+        self._done, self._total = done, total
+        if not self.is_wanted:
             return
         now_s = self._clock.monotonic()
         if now_s >= self._next_s:
@@ -66,6 +71,7 @@ class Progress:
     def _draw(self, what: str) -> None:
         if self._bar is None:
             self._start()
+        self._bar.tasks[0].total = self._total  # `update` takes None for "as it was"
         self._bar.update(self._task, completed=self._done, description=what, refresh=True)
 
     def _start(self) -> None:
@@ -74,14 +80,20 @@ class Progress:
             BarColumn,
             DownloadColumn,
             MofNCompleteColumn,
+            ProgressColumn,
             TextColumn,
+            TimeElapsedColumn,
             TimeRemainingColumn,
             TransferSpeedColumn,
         )
         from rich.progress import Progress as Bar
 
-        counts = (DownloadColumn(), TransferSpeedColumn()) if self._unit == "bytes" else (MofNCompleteColumn(),)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), *counts, TimeRemainingColumn())
+        rest: tuple[ProgressColumn, ...] = (MofNCompleteColumn(), TimeRemainingColumn())
+        if self._unit == "bytes":
+            rest = (DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+        elif self._unit == "tasks":
+            rest = (MofNCompleteColumn(), TextColumn("tasks"), TimeElapsedColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), *rest)
         self._bar = Bar(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._bar.start()
         self._task = self._bar.add_task(self._what, total=self._total)

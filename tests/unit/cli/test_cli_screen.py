@@ -97,6 +97,18 @@ def test_what_takes_long_shows_a_bar_on_a_terminal(
         assert "still reading" in screen.getvalue() and shown in screen.getvalue()
 
 
+def test_a_bar_of_tasks_moves_as_more_of_them_become_known_and_shows_the_time_that_has_gone_by(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    screen, clock = Terminal(), Hand()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress("auditing", unit="tasks", clock=clock) as bar:  # type: ignore[arg-type]
+        for done, total, shown in ((0, None, "0/? tasks 0:00:0"), (3, 8, "3/8 tasks 0:00:0"), (8, 12, "8/12 tasks")):
+            clock.now_s += PATIENCE_S + 0.1
+            bar.stand_at(done, total)
+            assert shown in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue()).replace("  ", " ")
+
+
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     screen, clock = io.StringIO(), Hand()
     monkeypatch.setattr(sys, "stderr", screen)

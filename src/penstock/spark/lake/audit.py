@@ -6,7 +6,7 @@ differ. A note is what somebody should know. ``AuditReport`` holds all of it; ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -109,14 +109,11 @@ def _plan_topic(source: Mapping[str, str], topic: str) -> TopicPlan:
 
 
 class Audit:
-    """``session`` is asked for when there is something to read; ``advance`` is told how many offsets were walked."""
+    """Walks topics, one after the other."""
 
-    def __init__(
-        self, session: Callable[[], SparkSession], settings: AuditSettings, advance: Callable[[int], None]
-    ) -> None:
+    def __init__(self, session: SparkSession, settings: AuditSettings) -> None:
         self._session = session
         self._settings = settings
-        self._advance = advance
 
     def run(self, plan: TopicPlan) -> TopicAudit:
         settings = self._settings
@@ -130,13 +127,12 @@ class Audit:
             )
             for partition, (start, end) in plan.log.items()
         ]
-        answers = on_executors(self._session(), audit_parts, works, AuditAnswer)
+        answers = on_executors(self._session, audit_parts, works, AuditAnswer)
         partitions = [one for answer in answers for one in answer.partitions]
         comparison = None
         if there is not None:
             here = _topic_side(plan.topic, settings.source, plan.topic, plan.readable)
-            comparison = compare(self._session(), here, there, is_by_offset=settings.is_by_offset)
-        self._advance(plan.offsets)
+            comparison = compare(self._session, here, there, is_by_offset=settings.is_by_offset)
         return _audited(plan, partitions, comparison, settings)
 
     def other_side(self, plan: TopicPlan) -> Side | None:
