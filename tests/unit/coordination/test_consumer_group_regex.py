@@ -176,8 +176,8 @@ def mean_names(count: int) -> list[str]:
 
 @pytest.mark.parametrize(
     ("text", "names"),
-    [(MEAN, mean_names(10)), ("(?:a|b){0,240}|" * 5 + "c", mean_names(3)), ("or.*", ["orders" + "s" * 40] * 10_000)],
-    ids=["many states", "large states", "many names"],
+    [(MEAN, mean_names(10)), ("or.*", ["orders" + "s" * 40] * 10_000)],
+    ids=["a mean expression", "many names"],
 )
 def test_looking_for_names_pauses_whatever_the_expression_and_however_many_there_are(
     text: str, names: list[str]
