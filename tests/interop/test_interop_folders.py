@@ -187,9 +187,7 @@ def test_a_kafka_reads_our_transactions_and_its_dump_tool_finds_no_fault_in_them
     assert said.count("version: 0") == 6 and "Exception" not in said, said
     snapshot = sorted(folder.glob("*.snapshot"))[-1]
     said = dump("--files", str(snapshot))
-    assert re.search(r"FirstOffset: \D*612\b", said), (
-        said
-    )  # of the one that goes on
+    assert re.search(r"FirstOffset: \D*612\b", said), said  # of the one that goes on
     kafka = kafka_on_our_files(make_kafka(tmp_path / "kafka"), broker, {"segment.bytes": str(1 << 20)}, recovers=kill)
     assert [read(kafka.bootstrap_servers, isolation, ("ours",)) for isolation in isolations] == ours
     assert not kafka.complaints(), kafka.log()
