@@ -19,6 +19,7 @@ from support.waiting import eventually
 
 RECORDS = 400
 RUN_S_MAX = 180
+DYING = Path(__file__).with_name("kills") / "dying_command.py"
 
 
 @pytest.fixture(autouse=True)
@@ -28,10 +29,11 @@ def needs_the_extra() -> None:
 
 
 class Command:
-    """``penstock pipeline``, in a group of processes of its own."""
+    """``penstock pipeline``, in a group of processes of its own. ``dies_at``: see ``dying_command``."""
 
-    def __init__(self, broker: Broker, *arguments: str) -> None:
-        line = [sys.executable, "-m", "penstock", "pipeline", *arguments, "-b", broker.bootstrap_servers]
+    def __init__(self, broker: Broker, *arguments: str, dies_at: str = "") -> None:
+        start = [str(DYING), dies_at] if dies_at else ["-m", "penstock"]
+        line = [sys.executable, *start, "pipeline", *arguments, "-b", broker.bootstrap_servers]
         self._process = subprocess.Popen(
             [*line, "--master", "local[2]"],
             env=penstock_environment(),
@@ -47,6 +49,10 @@ class Command:
         finally:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.communicate(timeout=30)
+
+    def dies(self) -> None:
+        code, _, err = self.end()
+        assert code == -signal.SIGKILL, err
 
     def end(self) -> tuple[int, str, str]:
         out, err = self._process.communicate(timeout=RUN_S_MAX)
@@ -79,6 +85,60 @@ def test_a_killed_archive_and_a_killed_restore_go_on(spark_broker: Broker, topic
     code, _, err = Command(spark_broker, *restore, "1000").end()
     assert code == 0, err
     assert rows_of_topic(spark_broker, copy) == everything
+
+
+def test_a_killed_snapshot_leaves_the_table_as_it_was_and_can_be_run_again(
+    spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    spark_broker.create_topic(topic, partitions=2)
+    spark_broker.produce(topic, [record(number, number % 2, key=f"{number}") for number in range(RECORDS)])
+    table = tmp_path / "table"
+    command = ("snapshot", topic, "--to", str(table), "--strings", "--overwrite")
+
+    # While it reads.
+    Command(spark_broker, *command).kill_when((tmp_path / ".table.penstock-lock").exists)
+    assert not table.exists(), "there was none"
+
+    # When all is written and nothing in its place yet.
+    table.mkdir()
+    pq.write_table(pa.table({"key": ["k"], "value": ["of before"]}), table / "part-0.parquet")
+    (table / "_SUCCESS").touch()
+    Command(spark_broker, *command, dies_at="penstock.spark.lake.table:Table._put_in_place").dies()
+    assert list(tmp_path.glob(".table.penstock-new-*")), "it died too early"
+    assert pq.read_table(table).to_pylist() == [{"key": "k", "value": "of before"}]
+
+    code, _, err = Command(spark_broker, *command).end()
+    assert code == 0, err
+    found = {row["key"]: row["value"] for row in pq.read_table(table).to_pylist()}
+    assert found == {f"{number}": f"value {number}" for number in range(RECORDS)}
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".table.penstock-lock", "table"]
+
+
+@pytest.mark.parametrize(
+    "moment",
+    ["penstock.spark.lake.audit:compare", "penstock.runtime.files:DiskFileSystem.write_file_atomically"],
+    ids=["between its two readings", "before the report is written"],
+)
+def test_a_killed_audit_leaves_the_report_and_the_topic_as_they_were_and_can_be_run_again(
+    spark_broker: Broker, topic: str, tmp_path: Path, moment: str
+) -> None:
+    copy = f"{topic}-copy"
+    for name in (topic, copy):
+        spark_broker.create_topic(name, partitions=2)
+        spark_broker.produce(name, [record(number, number % 2) for number in range(RECORDS)])
+    before = rows_of_topic(spark_broker, topic)
+    report = tmp_path / "audit.html"
+    report.write_text("of before")
+    command = ("audit", topic, "--against", spark_broker.bootstrap_servers, "--as", copy, "--report", str(report))
+    Command(spark_broker, *command, dies_at=moment).dies()
+    assert report.read_text() == "of before" and rows_of_topic(spark_broker, topic) == before
+    code, out, err = Command(spark_broker, *command).end()
+    assert code == 0 and f"{topic}: no faults in {RECORDS} records" in out, err
+    assert report.read_text().startswith("<!doctype html>")
+    assert list(tmp_path.iterdir()) == [report]
 
 
 def test_a_failure_says_one_sentence_and_shows_no_stack(spark_broker: Broker, topic: str, tmp_path: Path) -> None:
