@@ -104,6 +104,19 @@ def test_a_micro_batch_that_comes_again_is_skipped(broker: Broker, query: Query,
     assert query.staged_files() == []
 
 
+def test_one_that_comes_again_with_as_many_other_rows_is_the_same_micro_batch(
+    broker: Broker, query: Query, topic: str
+) -> None:
+    """Of a query that is not deterministic: to refuse it would leave the query stuck."""
+    query.run(0)
+    write = write_of_query(query.query_id, 0)
+    rows = pa.RecordBatch.from_pydict({"value": [f"by chance {number}" for number in range(6)]})
+    query.commit([stage(query.options, str(query.folder), write, 0, iter([rows]))])
+    query.run(1)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6})
+    assert query.staged_files() == []
+
+
 def test_a_checkpoint_that_was_set_back_is_refused(broker: Broker, query: Query, topic: str) -> None:
     for batch_id in range(3):
         query.run(batch_id)
