@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+pytest.importorskip("pyspark")
+pytest.importorskip("pyarrow")
+pytest.importorskip("numba")
+
 from penstock.cli import pipeline_tasks_bar, progress
 from penstock.cli.progress import Progress
 from penstock.spark.lake import audit, snapshot

@@ -28,12 +28,15 @@ def test_a_topic_comes_with_partitions_or_without(text: str, means: tuple[str, l
     assert topic_option(text) == means
 
 
-@pytest.mark.parametrize(
-    "text", [":1", "orders:", "orders:a", "orders:4-3", "orders:1,,2", "orders:-1", "o:0-999999999"]
-)
+@pytest.mark.parametrize("text", ["orders:", "orders:a", "orders:4-3", "orders:1,,2", "orders:-1", "o:0-999999999"])
 def test_partitions_that_make_no_sense_are_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="TOPIC:0,3-5"):
         topic_option(text)
+
+
+def test_a_topic_has_a_name() -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="the name of a topic can't be empty"):
+        topic_option(":1")
 
 
 def test_offsets_are_not_negative_and_shifts_may_be() -> None:
