@@ -1,4 +1,4 @@
-"""Real Kafkas that belong to one test."""
+"""Real Kafkas that belong to one test, and Spark with its own connector for a file of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from interop.connector import Connector, prepared_connector
 from interop.oracle import Oracle
 
 
@@ -23,3 +24,11 @@ def make_kafka() -> Iterator[Callable[..., Oracle]]:
     yield make
     for kafka in made:
         kafka.kill()
+
+
+@pytest.fixture(scope="module")
+def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connector]:
+    python, jars = prepared_connector()
+    process = Connector(python, jars, tmp_path_factory.mktemp("connector") / "spark.log")
+    yield process
+    process.close()

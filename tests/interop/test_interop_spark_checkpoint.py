@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.connector import Connector, prepared_connector
+from interop.connector import Connector
 from penstock.client import Client
 from penstock.client.admin import Admin
 from penstock.testing import Broker, Record
@@ -25,14 +25,6 @@ from penstock.spark.session import start_session
 from spark.reads import options_of, run_to_end, stream, values
 
 pytestmark = pytest.mark.interop
-
-
-@pytest.fixture(scope="module")
-def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connector]:
-    python, jars = prepared_connector()
-    process = Connector(python, jars, tmp_path_factory.mktemp("connector") / "spark.log")
-    yield process
-    process.close()
 
 
 @pytest.fixture(scope="module")

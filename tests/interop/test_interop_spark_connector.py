@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from interop.connector import Connector, ConnectorFailed, Row, prepared_connector
+from interop.connector import Connector, ConnectorFailed, Row
 from interop.oracle import Oracle
 from interop.programs import needs_kafka
 from spark.audit import Seen, committed
@@ -27,14 +27,6 @@ SETTINGS = {"log.cleaner.backoff.ms": 100, "log.retention.ms": -1}  # most recor
 FIRST_MS = 1_700_000_000_000
 MURMUR2_OF_KEYS = [1, 0, 2, 2, 0, 2, 2, 1, 1, 0, 2, 1, 2, 1, 1, 0, 1, 0, 2, 0]
 """Where Java's producer puts key-0 ... key-19 of three partitions."""
-
-
-@pytest.fixture(scope="module")
-def connector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connector]:
-    python, jars = prepared_connector()
-    process = Connector(python, jars, tmp_path_factory.mktemp("connector") / "spark.log")
-    yield process
-    process.close()
 
 
 @pytest.fixture(scope="module", params=["penstock", "kafka"])

@@ -63,6 +63,13 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replication-factor", type=replica_count, metavar="N", help="copies of each (the broker's default)"
     )
+    _add_settings(parser)
+    parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
+    add_json(parser)
+    run_with_broker(parser, "topics_change.create")
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--config",
         type=name_and_value,
@@ -71,9 +78,6 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting; repeat it",
     )
-    parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
-    add_json(parser)
-    run_with_broker(parser, "topics_change.create")
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -100,14 +104,7 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         "penstock topics alter orders --delete-config retention.ms --partitions 12",
     )
     names_of("topics", parser.add_argument("name", type=topic_name, metavar="NAME", help="the topic"))
-    parser.add_argument(
-        "--config",
-        type=name_and_value,
-        action=EachNameOnce,
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting; repeat it",
-    )
+    _add_settings(parser)
     parser.add_argument(
         "--delete-config",
         action="append",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -12,7 +12,7 @@ from penstock.config.groups import GroupSettings
 from penstock.coordination.runtime import CoordinatorRuntime, ShardState
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.list_transactions import ListTransactionsRequest
-from unit.broker.test_coordinator_refusals import (
+from unit.broker.coordinator_cases import (
     BEAT,
     COMMIT,
     DESCRIBE,
@@ -26,6 +26,8 @@ from unit.broker.test_coordinator_refusals import (
     name_of,
     with_coordinators,
 )
+
+Asked: TypeAlias = "asyncio.Future[set[ErrorCode]]"
 
 
 def set_broken(runtime: CoordinatorRuntime[Any]) -> None:
@@ -43,19 +45,25 @@ def test_there_is_no_list_while_a_part_of_it_can_not_be_read(case: Case) -> None
     with_coordinators(scenario)
 
 
+async def asked_before_the_commit(broker: Coordinators, case: Case) -> tuple[Asked, Asked]:
+    """A commit of a new group that is written and not durable, and a question: what each will be answered."""
+    broker.homes[GROUP].commits_itself = False
+    committed = asyncio.ensure_future(broker.codes(COMMIT))
+    told = asyncio.ensure_future(broker.codes(case))
+    for _ in range(100):
+        await asyncio.sleep(0)
+    return committed, told
+
+
 @pytest.mark.parametrize("case", [LIST, DESCRIBE, DESCRIBE_CONSUMERS], ids=name_of)
 def test_what_is_told_of_a_group_is_committed(case: Case) -> None:
     async def scenario(broker: Coordinators) -> None:
         home = broker.homes[GROUP]
-        home.commits_itself = False
-        joined = asyncio.ensure_future(broker.codes(COMMIT))
-        told = asyncio.ensure_future(broker.codes(case))
-        for _ in range(100):
-            await asyncio.sleep(0)
+        committed, told = await asked_before_the_commit(broker, case)
         assert len(home.batches) == 1
         assert not told.done()
         home.commit()
-        assert await joined == set()
+        assert await committed == set()
         await told
 
     with_coordinators(scenario)
@@ -64,13 +72,8 @@ def test_what_is_told_of_a_group_is_committed(case: Case) -> None:
 @pytest.mark.parametrize("case", [LIST, DESCRIBE, DESCRIBE_CONSUMERS], ids=name_of)
 def test_what_is_not_known_to_be_committed_in_time_is_not_told(case: Case) -> None:
     async def scenario(broker: Coordinators) -> None:
-        home = broker.homes[GROUP]
-        home.commits_itself = False
-        committed = asyncio.ensure_future(broker.codes(COMMIT))
-        told = asyncio.ensure_future(broker.codes(case))
-        for _ in range(100):
-            await asyncio.sleep(0)
-        for _, waiting in home._waiting:
+        committed, told = await asked_before_the_commit(broker, case)
+        for _, waiting in broker.homes[GROUP]._waiting:
             waiting.set_exception(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
         assert await committed == await told == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 

@@ -14,7 +14,7 @@ from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest
 from simulation.harness.clock import ManualClock
 from unit.broker.asking import Asker
-from unit.broker.test_coordinator_refusals import loaded
+from unit.broker.coordinator_cases import loaded
 from unit.cluster.small_cluster import SmallCluster, with_cluster
 from unit.coordination.test_coordinator_runtime import Home
 
