@@ -167,16 +167,22 @@ def test_a_table_of_another_query_is_refused(declared: Declared, topic: str) -> 
     )
 
 
-def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_has_not_got(
-    declared: Declared, spark_broker: Broker, topic: str
-) -> None:
-    """Spark takes every batch with a number that the table has for written, whatever it holds now."""
+def removed_after_two_runs(declared: Declared, spark_broker: Broker, topic: str) -> Path:
+    """Where the sink's checkpoint was; in ``backup`` it is as it was after the first run."""
     checkpoint = declared.folder / ".penstock" / topic / "checkpoints" / "out"
     declared.run()
     shutil.copytree(checkpoint, declared.folder / "backup")
     spark_broker.produce(topic, ['{"id": 2}'])
     declared.run()
     shutil.rmtree(checkpoint)
+    return checkpoint
+
+
+def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_has_not_got(
+    declared: Declared, spark_broker: Broker, topic: str
+) -> None:
+    """Spark takes every batch with a number that the table has for written, whatever it holds now."""
+    checkpoint = removed_after_two_runs(declared, spark_broker, topic)
     (declared.folder / "backup").rename(checkpoint)
     spark_broker.produce(topic, ['{"id": 3}'])
     assert "and the checkpoint knows none after" in sentence(declared, WrongFolder)
@@ -189,12 +195,7 @@ def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_with_ups
     from penstock.spark.pipeline.upsert import make_upsert
 
     changed(declared, 'parquet = "out"', 'parquet = "out"\n    upsert = "id"')
-    checkpoint = declared.folder / ".penstock" / topic / "checkpoints" / "out"
-    declared.run()
-    shutil.copytree(checkpoint, declared.folder / "backup")
-    spark_broker.produce(topic, ['{"id": 2}'])
-    declared.run()
-    shutil.rmtree(checkpoint)
+    checkpoint = removed_after_two_runs(declared, spark_broker, topic)
     spark_broker.produce(topic, ['{"id": 3}'])
     assert sentence(declared, WrongFolder) == (
         "pipeline.toml:13: sink out: out holds batch 2, and the checkpoint knows none: it was set back; "

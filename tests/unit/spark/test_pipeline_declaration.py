@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from penstock.spark.pipeline.options import read_options, write_options
 from penstock.spark.pipeline.preflight import settings_for
 from penstock.spark.sink.options import parse_sink_options
 from penstock.spark.source.options import parse_options
+from unit.spark.declarations import VARIABLES, mistakes, written
 
 GOOD = """\
 name = "sessions"
@@ -37,20 +37,6 @@ sql = "SELECT user, count(*) AS n FROM clicks GROUP BY user, window(at, '1 hour'
 from = "counted"
 topic = "sessions"
 """
-VARIABLES = {"HOST": "10.0.0.1", "PASSWORD": "pa55w0rd"}
-
-
-def written(folder: Path, text: str, name: str = "p.toml") -> str:
-    file = folder / name
-    file.write_text(textwrap.dedent(text))
-    return str(file)
-
-
-def mistakes(folder: Path, text: str, name: str = "p.toml") -> list[str]:
-    file = written(folder, text, name)
-    with pytest.raises(WrongDeclaration) as caught:
-        load_pipeline(file, VARIABLES)
-    return [str(one).removeprefix(f"{folder}/") for one in caught.value.mistakes]
 
 
 def changed(before: str, after: str) -> str:
@@ -371,113 +357,6 @@ def test_avro_needs_a_schema_that_is_one(tmp_path: Path) -> None:
     (tmp_path / "a.avsc").write_text('{"type": "recrd"}')
     text = changed('format = "json"\nschema = "user STRING, at TIMESTAMP"', 'format = "avro"\nschema_file = "a.avsc"')
     assert mistakes(tmp_path, text) == ["p.toml:12: source clicks: a.avsc: the type 'recrd' is not declared"]
-
-
-YAML = """\
-name: sessions
-source:
-  clicks:
-    topic: clicks
-    format: json
-    schema: user STRING
-step:
-  counted:
-    sql: |
-      SELECT user
-      FROM clicks
-sink:
-  out:
-    from: counted
-    console: true
-"""
-
-
-def test_yaml_says_the_same(tmp_path: Path) -> None:
-    pytest.importorskip("yaml")
-    pipeline = load_pipeline(written(tmp_path, YAML, "p.yaml"))
-    assert (pipeline.name, pipeline.sinks[0].kind) == ("sessions", "console")
-    assert mistakes(tmp_path, YAML.replace("FROM clicks", "FROM clics"), "p.yaml") == [
-        "p.yaml:11: step counted: reads from clics, and there is no such source or step (did you mean clicks?)"
-    ]
-    assert mistakes(tmp_path, YAML.replace("    topic: clicks", "    topic: a\n    topic: b"), "p.yaml") == [
-        "p.yaml:5: topic stands here twice"
-    ]
-    assert mistakes(tmp_path, YAML.replace("name: sessions", "name: [a"), "p.yaml")[0].startswith(
-        "p.yaml:2: this is no YAML"
-    )
-
-
-AVRO_YAML = YAML.replace(
-    "format: json\n    schema: user STRING",
-    "format: avro\n    framing: confluent\n    schema_file: a.avsc\n    writer_schemas: {1: old.avsc, 2: a.avsc}",
-)
-AVRO_SCHEMA = '{"type": "record", "name": "Click", "fields": [{"name": "user", "type": "string"}]}'
-
-
-def test_keys_of_yaml_that_look_like_numbers_and_truths_are_text(tmp_path: Path) -> None:
-    pytest.importorskip("yaml")
-    for name in ("a.avsc", "old.avsc"):
-        (tmp_path / name).write_text(AVRO_SCHEMA)
-    pipeline = load_pipeline(written(tmp_path, AVRO_YAML, "p.yaml"))
-    assert pipeline.sources[0].format.writer_schemas == {1: AVRO_SCHEMA, 2: AVRO_SCHEMA}
-    assert mistakes(tmp_path, YAML.replace("    console: true", "    console: true\n    on: x"), "p.yaml") == [
-        "p.yaml:16: sink out: there is no key on here"
-    ]
-    assert mistakes(tmp_path, YAML + "1: x\n", "p.yaml") == ["p.yaml:16: there is no key 1 here"]
-    merged = YAML.replace("sink:\n  out:\n", "sink:\n  out:\n    <<: {mode: update}\n")
-    assert load_pipeline(written(tmp_path, merged, "p.yaml")).sinks[0].mode == "update"
-
-
-def test_yaml_that_can_be_no_value_is_told_with_its_line(tmp_path: Path) -> None:
-    pytest.importorskip("yaml")
-    assert mistakes(tmp_path, YAML.replace("topic: clicks", "topic: 2026-13-01"), "p.yaml") == [
-        "p.yaml:4: 2026-13-01 can't be read: month must be in 1..12"
-    ]
-    assert mistakes(tmp_path, YAML + "spark: &a\n  b: *a\n", "p.yaml") == ["p.yaml:17: b holds itself"]
-    assert mistakes(tmp_path, YAML + "? [a]\n: b\n", "p.yaml")[0].startswith("p.yaml:16: this is no YAML")
-
-
-PYTHON = """\
-from penstock.spark.pipeline import Pipeline
-
-pipeline = Pipeline("sessions", trigger="1 minute")
-pipeline.source("clicks", topic="clicks", format="json", schema="user STRING")
-
-
-@pipeline.step
-def counted(clicks):
-    return clicks
-
-
-pipeline.sink("out", from_="counted", console=True)
-"""
-
-
-def test_python_says_the_same(tmp_path: Path) -> None:
-    pipeline = load_pipeline(written(tmp_path, PYTHON, "p.py"))
-    assert (pipeline.trigger, pipeline.steps[0].name, pipeline.sinks[0].input) == ("1 minute", "counted", "counted")
-    assert mistakes(tmp_path, PYTHON.replace('"counted", console', '"count", console'), "p.py") == [
-        "p.py:12: sink out: from is 'count', and there is no such source or step (did you mean counted?)"
-    ]
-    assert mistakes(tmp_path, PYTHON.replace("return clicks", "return (")[:-1] + "oops", "p.py")[0].startswith(
-        "p.py:9: Syntax"
-    )
-    assert mistakes(tmp_path, PYTHON + "oops()\n", "p.py") == ["p.py:13: NameError: name 'oops' is not defined"]
-    assert mistakes(tmp_path, "x = 1\n", "p.py") == [
-        "p.py:1: this file has no `pipeline`: it should say pipeline = Pipeline(NAME)"
-    ]
-
-
-def test_keys_that_python_has_as_numbers_are_text(tmp_path: Path) -> None:
-    (tmp_path / "a.avsc").write_text(AVRO_SCHEMA)
-    avro = 'format="avro", framing="confluent", schema_file="a.avsc", writer_schemas={7: "a.avsc"}'
-    text = PYTHON.replace('format="json", schema="user STRING"', avro)
-    pipeline = load_pipeline(written(tmp_path, text, "p.py"))
-    assert pipeline.sources[0].format.writer_schemas == {7: AVRO_SCHEMA}
-    assert mistakes(tmp_path, PYTHON.replace('"1 minute"', '"1 minute", broker={True: 1}'), "p.py") == [
-        "p.py:3: broker: there is no key True here"
-    ]
-    assert mistakes(tmp_path, PYTHON.replace('sink("out"', 'sink(("a", "b")'), "p.py")[0].startswith("p.py:12: ")
 
 
 def test_a_file_that_is_not_there_and_one_of_another_kind(tmp_path: Path) -> None:
