@@ -2,7 +2,7 @@
 
 Twice. The raw generator spends next to nothing on a producer id, so that its rows show what the broker pays for it.
 librdkafka pays for it itself, whatever broker it talks to: its rows with Apache Kafka and with its own mock broker,
-which does nothing for a producer id, show how much. So they have no bar: a broker can't keep what its client has lost.
+which does nothing for a producer id, show how much of it that is.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _raw(bench: Bench) -> Samples:
 ALL = BIG_BATCHES | {"acks": "all"}
 IDEMPOTENT = ALL | {"enable.idempotence": "true"}
 ALIKE = "plain, acks=all, 5 in flight"
-# To compare like with like: idempotence asks for acks=all and at most five requests in flight, which is the Java
+# The bars compare like with like: idempotence asks for acks=all and at most five requests in flight, which is the Java
 # producer's default without it too. librdkafka's default then is any number: the first rows show what that is worth.
 LOADS: dict[str, tuple[dict[str, str], float]] = {
     "plain": (BIG_BATCHES, 0),
@@ -83,6 +83,14 @@ def _librdkafka(bench: Bench) -> Samples:
     return bench.in_turns(list(rows), one_run)
 
 
+def _bars(plain: str) -> tuple[Bar, ...]:
+    """For Penstock's rows; what another broker reaches is shown beside them and judged by nobody."""
+    alike = "at least 0.9x the MB/s of plain produce with the same acks and requests in flight"
+    return tuple(
+        Bar(f"{load}: {alike}", MB_PER_S, ((plain, 0.9),), subject=load) for load in ("idempotent", "transactional")
+    )
+
+
 SCENARIOS = (
     Scenario(
         "exactly-once-produce",
@@ -90,10 +98,7 @@ SCENARIOS = (
         "raw socket, 1 connection, 5 requests in flight, batches of 900,000 bytes, 4 partitions, acks=all; "
         "transactions of 1 s",
         (MB_PER_S, CPU_PER_GB),
-        tuple(
-            Bar(f"{load}: at least 0.9x the MB/s of plain produce", MB_PER_S, (("plain", 0.9),), subject=load)
-            for load in ("idempotent", "transactional")
-        ),
+        _bars("plain"),
         _raw,
         ("loadgen",),
     ),
@@ -102,7 +107,7 @@ SCENARIOS = (
         "the same with librdkafka, 1 KB records",
         "one librdkafka producer, 4 partitions, linger 5 ms, 1 MB batches, 1,000-byte values; transactions of 1 s",
         (MB_PER_S, CPU_PER_GB),
-        (),
+        _bars(ALIKE),
         _librdkafka,
         ("rdkload",),
     ),
