@@ -32,6 +32,7 @@ class Metric:
 
 MB_PER_S = Metric("mb_per_s", "MB/s", "higher")
 CPU_PER_GB = Metric("cpu_s_per_gb", "CPU-s/GB", "lower", 2)
+CLIENT_CPU_PER_GB = Metric("client_cpu_s_per_gb", "client CPU-s/GB", "lower", 2)
 REQUESTS_PER_S = Metric("requests_per_s", "req/s", "higher")
 CPU_PER_REQUEST = Metric("cpu_us_per_request", "CPU-us/req", "lower", 1)
 P50 = Metric("p50_us", "us p50", "lower")

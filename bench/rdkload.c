@@ -9,13 +9,14 @@
  * --transaction-seconds (and a transactional.id) it commits and begins anew that often, and the clock stops with the last commit.
  * consume reads all partitions from the beginning to their end, --passes times, each pass from its first fetch on.
  * Prints one JSON object: records and bytes (values only) that were timed, seconds, mb_per_s (10^6), total_bytes with those
- * that were not timed, errors.
+ * that were not timed, errors, and cpu_s, what the client itself has used from its start on.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include "rdk.h"
 
@@ -40,6 +41,12 @@ static double now_s(void) {
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static double own_cpu_s(void) {
+  struct rusage used;
+  getrusage(RUSAGE_SELF, &used);
+  return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
 static void set(rd_kafka_conf_t *conf, const char *name, const char *value) {
   char why[512];
   if (rd_kafka_conf_set(conf, name, value, why, sizeof why) != RD_KAFKA_CONF_OK) die(name, why);
@@ -53,8 +60,8 @@ static void set_pair(rd_kafka_conf_t *conf, char *pair) {
 }
 
 static void report(double records, double bytes, double seconds, double total_bytes) {
-  printf("{\"records\": %.0f, \"bytes\": %.0f, \"seconds\": %.6f, \"mb_per_s\": %.2f, \"total_bytes\": %.0f, \"errors\": %ld, \"first_error\": \"%s\"}\n",
-         records, bytes, seconds, bytes / seconds / 1e6, total_bytes, errors, first_error ? rd_kafka_err2str(first_error) : "");
+  printf("{\"records\": %.0f, \"bytes\": %.0f, \"seconds\": %.6f, \"mb_per_s\": %.2f, \"total_bytes\": %.0f, \"cpu_s\": %.6f, \"errors\": %ld, \"first_error\": \"%s\"}\n",
+         records, bytes, seconds, bytes / seconds / 1e6, total_bytes, own_cpu_s(), errors, first_error ? rd_kafka_err2str(first_error) : "");
 }
 
 /* ---- produce ------------------------------------------------------------------------------------------------------- */

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import IO
 
 from . import procstat
-from .tools import Tools
+from .tools import ORACLE, Tools
 from .wire import RequestFailed, Wire
 
-ORACLE = Path(__file__).parent.parent / "tools" / "kafka_oracle"
 START_MAX_S = 90.0
 STOP_MAX_S = 30.0
 

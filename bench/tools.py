@@ -1,14 +1,16 @@
 """The load generators: compiled on the fly into bench/build, run with a time limit, their one JSON object returned.
 
-librdkafka comes from the confluent-kafka wheel of this environment (see rdk.h); without a C compiler nothing here
-works and `available` says why.
+librdkafka comes from the confluent-kafka wheel of this environment (see rdk.h). Java's producer is run by Kafka's own
+tool for measuring it. What lacks a C compiler, or Java, can't be run and `available` says why.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
+import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,10 @@ from typing import Any
 HERE = Path(__file__).parent
 BUILD = HERE / "build"
 PROGRAMS = ("loadgen", "rdkload", "rdkmock")
+ORACLE = HERE.parent / "tools" / "kafka_oracle"  # starts Kafka and its tools
+JAVA_PRODUCER = "org.apache.kafka.tools.ProducerPerformance"
+# About what Java's producer reaches beside a broker on two cores; its tool is given a number of records, not a time.
+JAVA_RECORDS_PER_S = 300_000
 # Beyond a program's own duration: connecting, the last answers, a consumer's pass over data of unknown size.
 GRACE_S = 120.0
 
@@ -46,6 +52,8 @@ class Tools:
                 self._left_out[program] = "no C compiler (cc)"
             elif problem := self._compile(compiler, program):
                 self._left_out[program] = problem
+        if shutil.which("java") is None:
+            self._left_out[JAVA_PRODUCER] = "no java"
 
     def available(self, program: str) -> str | None:
         """None when the program can be run, else the reason why not."""
@@ -91,6 +99,33 @@ class Tools:
             command += ["--set", f"{name}={value}"]
         return command
 
+    def java_produce(
+        self,
+        bootstrap: str,
+        topic: str,
+        seconds: float,
+        *,
+        record_bytes: int,
+        transaction_s: float,
+        client: dict[str, str],
+    ) -> dict[str, Any]:
+        """As many records again are sent first and not timed: every run is a JVM that has compiled nothing yet."""
+        timed = round(seconds * JAVA_RECORDS_PER_S)
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as payload:
+            payload.write("x" * record_bytes)
+            payload.flush()
+            command = [str(ORACLE), "tool", JAVA_PRODUCER, "--bootstrap-server", bootstrap, "--topic", topic]
+            command += ["--num-records", str(2 * timed), "--warmup-records", str(timed), "--payload-file", payload.name]
+            command += ["--throughput", "-1", "--command-property", *(f"{k}={v}" for k, v in client.items())]
+            if transaction_s:
+                command += ["--transaction-duration-ms", str(round(transaction_s * 1000))]
+            said = self._output(command, seconds)
+        sent = re.search(r"^(\d+) records sent", said, re.MULTILINE)
+        steady = re.search(r"^\d+ steady state records sent, ([\d.]+) records/sec", said, re.MULTILINE)
+        if not sent or not steady or int(sent[1]) != 2 * timed:
+            raise LoadFailed(f"{JAVA_PRODUCER}: {said[-500:]}")
+        return {"mb_per_s": float(steady[1]) * record_bytes / 1e6, "bytes": 2 * timed * record_bytes}
+
     def consume(self, bootstrap: str, topic: str, *, passes: int, partitions: int = 4) -> dict[str, Any]:
         command = [str(self.path("rdkload")), "consume", "--bootstrap", bootstrap, "--topic", topic]
         return self._bulk([*command, "--passes", str(passes), "--partitions", str(partitions)], 60)
@@ -102,14 +137,17 @@ class Tools:
         return result
 
     def _run(self, command: list[str], seconds: float) -> dict[str, Any]:
+        parsed: dict[str, Any] = json.loads(self._output(command, seconds))
+        return parsed
+
+    def _output(self, command: list[str], seconds: float) -> str:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=seconds + GRACE_S, check=False)
         except subprocess.TimeoutExpired as late:
             raise LoadFailed(f"{Path(command[0]).name} did not end within {late.timeout:.0f} s") from None
         if done.returncode or not done.stdout.strip():
             raise LoadFailed(f"{Path(command[0]).name}: exit {done.returncode}: {done.stderr.strip()[-500:]}")
-        parsed: dict[str, Any] = json.loads(done.stdout)
-        return parsed
+        return done.stdout
 
     def _compile(self, compiler: str, program: str) -> str | None:
         source, target = HERE / f"{program}.c", BUILD / program

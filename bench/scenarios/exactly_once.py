@@ -1,17 +1,21 @@
 """What idempotence and transactions cost: the same bulk load without them, with one, with both.
 
-Twice. The raw generator spends next to nothing on a producer id, so that its rows show what the broker pays for it.
-librdkafka pays for it itself, whatever broker it talks to: its rows with Apache Kafka and with its own mock broker,
-which does nothing for a producer id, show how much of it that is.
+Three times. The raw generator spends next to nothing on a producer id, so that its rows show what the broker pays for
+it. Java's producer is the one that Kafka itself is measured with. librdkafka pays for it itself, whatever broker it
+talks to: with a producer id it sends a partition's next request only after all of its earlier ones are answered, and
+asks the socket again and again meanwhile, with a core that the broker lacks. Its own CPU, and its rows with Apache
+Kafka and with its own mock broker, which does nothing for a producer id, show how much of it that is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from ..harness import Bench, watched
-from ..measure import CPU_PER_GB, MB_PER_S, Bar, Sample, Samples, Scenario
+from ..measure import CLIENT_CPU_PER_GB, CPU_PER_GB, MB_PER_S, Bar, Sample, Samples, Scenario
 from ..servers import Server
+from ..tools import JAVA_PRODUCER
 from .throughput import BIG_BATCHES, produce_once
 
 TRANSACTION_S = 1.0
@@ -60,15 +64,14 @@ LOADS: dict[str, tuple[dict[str, str], float]] = {
     "idempotent": (IDEMPOTENT, 0),
     "transactional": (IDEMPOTENT | {"transactional.id": "bench"}, TRANSACTION_S),
 }
-OTHERS = ("kafka", "mock")  # their rows begin with their names
+OTHERS = ("kafka", "mock")
 WITH_OTHERS = (ALIKE, "idempotent", "transactional")
 
 
 def _librdkafka(bench: Bench) -> Samples:
     names = bench.servers("penstock", *OTHERS)
     topic = bench.new_topic(names)
-    rows = {load: ("penstock", load) for load in LOADS if "penstock" in names}
-    rows |= {f"{other}, {load}": (other, load) for other in OTHERS if other in names for load in WITH_OTHERS}
+    rows = _rows(names, LOADS, WITH_OTHERS)
 
     def one_run(row: str) -> Sample:
         name, load = rows[row]
@@ -81,6 +84,45 @@ def _librdkafka(bench: Bench) -> Samples:
         names, lambda server, seconds: produce_once(server, topic, seconds, record_bytes=1000, client=IDEMPOTENT)
     )
     return bench.in_turns(list(rows), one_run)
+
+
+# --- Java's producer, with its own default of five requests in flight
+
+JAVA = {"linger.ms": "5", "batch.size": "1000000", "acks": "all"}
+JAVA_LOADS: dict[str, tuple[dict[str, str], float]] = {
+    "plain": (JAVA | {"enable.idempotence": "false"}, 0),
+    "idempotent": (JAVA, 0),
+    "transactional": (JAVA, TRANSACTION_S),
+}
+
+
+def _java_once(server: Server, topic: str, seconds: float, load: str) -> Sample:
+    client, transaction_s = JAVA_LOADS[load]
+    with watched(server) as used:
+        done = server.tools.java_produce(
+            server.bootstrap, topic, seconds, record_bytes=1000, transaction_s=transaction_s, client=client
+        )
+    return {"mb_per_s": done["mb_per_s"], "cpu_s_per_gb": used["cpu_s"] / (done["bytes"] / 1e9)}
+
+
+def _java(bench: Bench) -> Samples:
+    names = bench.servers("penstock", "kafka")
+    topic = bench.new_topic(names)
+    rows = _rows(names, JAVA_LOADS, JAVA_LOADS)
+
+    def one_run(row: str) -> Sample:
+        name, load = rows[row]
+        return _java_once(bench.server(name), topic, bench.plan.run_s, load)
+
+    bench.warm_up(names, lambda server, seconds: _java_once(server, topic, seconds / 2, "plain"))
+    return bench.in_turns(list(rows), one_run)
+
+
+def _rows(names: list[str], loads: Iterable[str], with_others: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Server and load by the name of their row; those of other brokers begin with the broker's name."""
+    rows = {load: ("penstock", load) for load in loads if "penstock" in names}
+    others = [name for name in names if name != "penstock"]
+    return rows | {f"{other}, {load}": (other, load) for other in others for load in with_others}
 
 
 def _bars(plain: str) -> tuple[Bar, ...]:
@@ -103,10 +145,20 @@ SCENARIOS = (
         ("loadgen",),
     ),
     Scenario(
+        "exactly-once-java",
+        "the same with Java's producer, 1 KB records",
+        "Kafka's own kafka-producer-perf-test, 4 partitions, linger 5 ms, 1 MB batches, 1,000-byte values, 5 requests "
+        "in flight; each run a new JVM, the first half of its records not timed; transactions of 1 s",
+        (MB_PER_S, CPU_PER_GB),
+        _bars("plain"),
+        _java,
+        (JAVA_PRODUCER,),
+    ),
+    Scenario(
         "exactly-once-librdkafka",
         "the same with librdkafka, 1 KB records",
         "one librdkafka producer, 4 partitions, linger 5 ms, 1 MB batches, 1,000-byte values; transactions of 1 s",
-        (MB_PER_S, CPU_PER_GB),
+        (MB_PER_S, CPU_PER_GB, CLIENT_CPU_PER_GB),
         _bars(ALIKE),
         _librdkafka,
         ("rdkload",),

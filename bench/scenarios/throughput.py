@@ -23,6 +23,7 @@ def produce_once(server: Server, topic: str, seconds: float, **options: Any) -> 
     return {
         "mb_per_s": done["mb_per_s"],
         "cpu_s_per_gb": used["cpu_s"] / (done["bytes"] / 1e9),
+        "client_cpu_s_per_gb": done["cpu_s"] / (done["bytes"] / 1e9),
         "rss_mb": used["rss_mb"],
     }
 
