@@ -120,7 +120,7 @@ class Tools:
             if transaction_s:
                 command += ["--transaction-duration-ms", str(round(transaction_s * 1000))]
             said = self._output(command, seconds)
-        sent = re.search(r"^(\d+) records sent", said, re.MULTILINE)
+        sent = re.search(r"^(\d+) records sent.* 50th,", said, re.MULTILINE)  # the summary: its progress has no such
         steady = re.search(r"^\d+ steady state records sent, ([\d.]+) records/sec", said, re.MULTILINE)
         if not sent or not steady or int(sent[1]) != 2 * timed:
             raise LoadFailed(f"{JAVA_PRODUCER}: {said[-500:]}")
