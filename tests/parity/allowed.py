@@ -222,6 +222,16 @@ ALLOWED: list[Allowed] = [
         ours=25,
     ),
     Allowed(
+        "of what a member that is gone held, the others are told also where all of them speak the classic protocol",
+        "migration_upgrade/(a new member comes to a classic group|a classic member comes to a consumer group)"
+        "|migration_upgrade/the last new member is put out"
+        "|migration_restarts/a consumer group that is too large to be a classic group",
+        step="[kl]'s heartbeat when m has gone",
+        path="error_code",
+        kafka=MISSING,
+        ours=27,
+    ),
+    Allowed(
         "a batch that is not valid is refused for that, before its transaction's coordinator is asked",
         "transaction_epochs/producers that are not the one",
         step="a producer of no epoch",

@@ -96,6 +96,9 @@ class MakeName:
 class Restart:
     """The broker is stopped politely and started again on its data; only for scripts with a ``fresh`` one."""
 
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Those that are others from here on."""
+
 
 Step = Ask | Answer | Raw | MakeTopic | MakeName | Restart
 

@@ -23,9 +23,14 @@ KAFKA_STARTS_IN_S = 120.0
 @contextlib.contextmanager
 def penstock(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
     process = BrokerProcess(folder, settings=settings)
+
+    def restart(changed: Mapping[str, str]) -> None:
+        process.settings.update(changed)
+        process.restart()
+
     try:
         process.start()
-        yield _peer(process.bootstrap_servers, process.data_dir, lambda: process.restart())
+        yield _peer(process.bootstrap_servers, process.data_dir, restart)
         process.stop()
         assert "Traceback" not in process.logs(), process.logs()
     finally:
@@ -36,19 +41,22 @@ def penstock(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
 def kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
     folder.mkdir(parents=True, exist_ok=True)
     port, data_dir = two_free_ports(), folder / "data"
-    command = [str(ORACLE), "serve", str(port), str(data_dir), *(f"{name}={value}" for name, value in settings.items())]
+    command = [str(ORACLE), "serve", str(port), str(data_dir)]
+    current = dict(settings)
     bootstrap = f"127.0.0.1:{port}"
     environment = {"PENSTOCK_ORACLE_HEAP": "-Xmx512M", **os.environ}
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:
+        given = [f"{name}={value}" for name, value in current.items()]
         with (folder / "log").open("ab") as log:
-            running.append(subprocess.Popen(command, stdout=log, stderr=log, env=environment))
+            running.append(subprocess.Popen([*command, *given], stdout=log, stderr=log, env=environment))
         eventually(
             lambda: _is_up(running[-1], bootstrap, folder / "log"), what="Apache Kafka", deadline_s=KAFKA_STARTS_IN_S
         )
 
-    def restart() -> None:
+    def restart(changed: Mapping[str, str]) -> None:
+        current.update(changed)
         running[-1].terminate()
         running[-1].wait()
         start()
@@ -61,7 +69,7 @@ def kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
         running[-1].wait()
 
 
-def _peer(bootstrap: str, data_dir: Path, restart: Callable[[], object]) -> Peer:
+def _peer(bootstrap: str, data_dir: Path, restart: Callable[[Mapping[str, str]], object]) -> Peer:
     with Wire(bootstrap) as wire:
         cluster_id: str = wire.call(DescribeClusterRequest(), 2).cluster_id
     return Peer(bootstrap, data_dir, cluster_id, restart)

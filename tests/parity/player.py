@@ -102,7 +102,7 @@ class Round:
             elif isinstance(step, Restart):
                 assert self.script.fresh, "others use this broker too"
                 self._hang_up()
-                self.peer.restart()
+                self.peer.restart(step.settings)
             elif isinstance(step, Raw):
                 yield Seen(label, self.version, self._raw(step))
             elif isinstance(step, Answer):

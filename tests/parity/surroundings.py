@@ -26,7 +26,8 @@ class Peer(NamedTuple):
     bootstrap: str
     data_dir: Path
     cluster_id: str
-    restart: Callable[[], object] = lambda: None
+    restart: Callable[[Mapping[str, str]], object] = lambda changed: None
+    """With these settings changed."""
 
 
 class Surroundings:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.consumer.member import MemberState
 from penstock.model import ErrorCode
 from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
@@ -203,6 +204,41 @@ def test_a_classic_member_that_waits_for_partitions_is_called_when_they_are_free
     assert world.classic_beat(late.member_id, 3) is ErrorCode.REBALANCE_IN_PROGRESS
     world.classic_join(late.member_id, "orders")
     assert read_assignment(world.classic_sync(late.member_id, 3).assignment)[1] != {}
+
+
+def test_classic_members_go_on_while_the_next_assignment_waits_for_its_time() -> None:
+    world, old = reconciled()
+    world.settings = GroupSettings(consumer_assignment_interval_ms=1_000)
+    world.join("third", "orders")
+    assert world.group().state == "Assigning"
+    assert world.classic_beat(old, 2) is ErrorCode.NONE
+    assert read_assignment(world.classic_sync(old, 2).assignment) == (3, {"orders": [0, 1]})
+    world.advance(1)
+    assert world.classic_beat(old, 2) is ErrorCode.NONE  # it comes with the next heartbeat of the new protocol
+    world.beat("third", 2)
+    assert world.classic_beat(old, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert world.classic_sync(old, 2).error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_where_only_classic_members_are_left_they_bring_the_next_assignment_when_it_is_time() -> None:
+    world, old = reconciled()
+    world.settings = GroupSettings(consumer_assignment_interval_ms=1_000, consumer_migration_policy="upgrade")
+    world.leave("new")
+    assert world.classic_beat(old, 2) is ErrorCode.NONE
+    world.advance(1)
+    assert world.classic_beat(old, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    (joined,) = world.classic_join(old, "orders", owned={"orders": [0, 1]})
+    assert read_assignment(world.classic_sync(old, joined.generation_id).assignment) == (3, ALL)
+    assert world.classic_beat(old, joined.generation_id) is ErrorCode.NONE
+
+
+def test_where_classic_members_may_not_join_they_are_not_sent_to() -> None:
+    world, old = reconciled()
+    world.settings = no_wait(consumer_migration_policy="disabled")
+    world.leave("new")
+    assert world.classic_beat(old, 2) is ErrorCode.NONE
+    assert world.classic_join(old, "orders")[0].error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert world.owns(old) == {"orders": [0, 1]}
 
 
 def test_what_classic_members_are_refused() -> None:

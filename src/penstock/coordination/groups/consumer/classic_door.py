@@ -115,7 +115,7 @@ class ClassicDoor:
         except BrokerError as refused:
             return HeartbeatResponse(error_code=refused.code)
         self._shared.put_off_session(group, member)
-        if not classic_members.must_join_again(group, member):
+        if not classic_members.must_join_again(group, member, self._shared.now()):
             return HeartbeatResponse()
         self._shared.expect_join(group, member)
         return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from penstock.coordination.groups.classic.protocols import CONSUMER
 from penstock.coordination.groups.consumer import embedded
 from penstock.coordination.groups.consumer.checks import check_instance_is_known, check_instance_is_of
+from penstock.coordination.groups.consumer.conversion import classic_members_may_join
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
 from penstock.coordination.groups.consumer.heartbeat import Change, Moment, put_member, replace_static, take_step
 from penstock.coordination.groups.consumer.member import ClassicMetadata, Member, MemberState
 from penstock.coordination.groups.consumer.subscription import bump_epoch
-from penstock.coordination.groups.consumer.target import update_target
+from penstock.coordination.groups.consumer.target import target_is_due, update_target
 from penstock.coordination.groups.consumer.topics import TopicsView
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.errors import MalformedMessage
@@ -102,8 +103,9 @@ def synced(group: ConsumerGroup, member: Member, request: SyncGroupRequest, topi
     protocol = classic.supported_protocols[0]
     if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, protocol.name):
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    # Who has something to give up has joined already, and joins again when that is done.
-    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+    # Who has something to give up has joined already, and joins again when that is done. An epoch without a target has
+    # nothing for anybody yet.
+    if group.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         raise BrokerError(ErrorCode.REBALANCE_IN_PROGRESS)
     return SyncGroupResponse(
         protocol_type=request.protocol_type,
@@ -112,11 +114,22 @@ def synced(group: ConsumerGroup, member: Member, request: SyncGroupRequest, topi
     )
 
 
-def must_join_again(group: ConsumerGroup, member: Member) -> bool:
+def must_join_again(group: ConsumerGroup, member: Member, moment: Moment) -> bool:
     return (
-        member.epoch < group.epoch
+        member.epoch < group.target_epoch
         or member.state is MemberState.UNREVOKED_PARTITIONS
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
+        or _must_bring_target(group, moment)
+    )
+
+
+def _must_bring_target(group: ConsumerGroup, moment: Moment) -> bool:
+    """A due target comes with the next heartbeat of the new protocol. Where nobody speaks that any more, a classic
+    member has to join for it: Kafka does not ask them to, and what a member that is gone held has no owner there."""
+    return (
+        target_is_due(group, moment.settings, moment.now_ms)
+        and group.classic_member_count == len(group.members)
+        and classic_members_may_join(moment.settings)
     )
 
 

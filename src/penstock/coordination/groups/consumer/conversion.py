@@ -34,12 +34,16 @@ ClassicProtocol = ConsumerGroupMemberMetadataValue.ClassicProtocol
 
 def check_classic_member_may_join(group: ConsumerGroup, settings: GroupSettings) -> None:
     """A group of both kinds would be one on its way up or down."""
-    if settings.consumer_migration_policy.lower() == "disabled":
+    if not classic_members_may_join(settings):
         raise BrokerError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
             f"Cannot join the consumer group {group.group_id} with the classic protocol because the group migration is "
             "disabled.",
         )
+
+
+def classic_members_may_join(settings: GroupSettings) -> bool:
+    return settings.consumer_migration_policy.lower() != "disabled"
 
 
 # --- up

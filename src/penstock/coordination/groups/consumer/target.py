@@ -20,7 +20,7 @@ from penstock.model import TopicId
 
 def update_target(draft: Draft, settings: GroupSettings, topics: TopicsView, now_ms: int) -> None:
     group = draft.group
-    if group.epoch <= group.target_epoch or not _is_time(group, settings, now_ms):
+    if not target_is_due(group, settings, now_ms):
         return
     assign = ASSIGNORS[preferred_assignor(group, settings)]
     targets = assign(_spec(group, topics))
@@ -29,6 +29,10 @@ def update_target(draft: Draft, settings: GroupSettings, topics: TopicsView, now
         if group.targets.get(member_id) != target:
             draft.write(records.target_assignment(group.group_id, member_id, target))
     draft.write(records.target_epoch(group.group_id, group.epoch, now_ms))
+
+
+def target_is_due(group: ConsumerGroup, settings: GroupSettings, now_ms: int) -> bool:
+    return group.epoch > group.target_epoch and _is_time(group, settings, now_ms)
 
 
 def preferred_assignor(group: ConsumerGroup, settings: GroupSettings) -> str:
