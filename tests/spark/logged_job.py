@@ -1,4 +1,5 @@
-"""A job that Spark writes a log of events about: it writes, reads, copies a stream, and fails with a wrong password.
+"""A job that Spark writes a log of events about: it writes, reads, copies a stream, and fails with a wrong password and
+with a staging folder whose address has one in it.
 
     python logged_job.py '{"session": ..., "settings": {...}, "options": {...}, "wrong": {...}, "topic": ..., ...}'
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 ROWS = 20
 REFUSAL = "does not let user alice in by SCRAM-SHA-512"
+STAGING_REFUSAL = "has credentials in it"
 
 
 def main(plan: dict[str, Any]) -> None:
@@ -35,6 +37,8 @@ def main(plan: dict[str, Any]) -> None:
         expect_refusal(
             lambda: rows.write.format("penstock").options(**plan["wrong"], topic=topic).mode("append").save()
         )
+        staged = rows.write.format("penstock").options(**given, topic=topic, stagingDir=plan["staging"]).mode("append")
+        expect_refusal(lambda: staged.save(), STAGING_REFUSAL)
     finally:
         spark.stop()
 
@@ -81,13 +85,13 @@ def copy(spark: SparkSession, given: dict[str, str], topic: str, folder: str) ->
     query.awaitTermination()
 
 
-def expect_refusal(action: Any) -> None:
+def expect_refusal(action: Any, sentence: str = REFUSAL) -> None:
     try:
         action()
     except Exception as error:
-        assert REFUSAL in str(error), error
+        assert sentence in str(error), error
     else:
-        raise AssertionError("a wrong password was let in")
+        raise AssertionError(f"no word of: {sentence}")
 
 
 if __name__ == "__main__":

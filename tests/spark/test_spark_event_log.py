@@ -79,6 +79,7 @@ def run_job(secured: Secured, topic: str, folder: Path, way: str, session: str, 
         "settings": settings,
         "options": options(),
         "wrong": options(f"{CANARY}-wrong"),
+        "staging": f"s3a://{USER}:{CANARY}@bucket/staging",
         "topic": topic,
         "folder": str(folder),
     }

@@ -40,9 +40,10 @@ UNSAFE_WARNING_FROM_JAVA = 23
 NODE_TASKS_MAX = 64
 """Tasks of the check: a few for each executor of a usual cluster."""
 
-_SECRETS = "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|key[.]pem"
+_SECRETS = "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|key[.]pem|stagingdir"
 REDACTION = {"spark.redaction.regex": _SECRETS, "spark.sql.redaction.options.regex": f"{_SECRETS}|url"}
-"""Names whose values Spark shows nowhere: in plans, pages and logs of events."""
+"""Names whose values Spark shows nowhere: in plans, pages and logs of events. An address may have a password in it: we
+refuse that, when Spark has written it down."""
 _QUOTED = r"""(?:"(?:[^"\\]|\\.)*+|'(?:[^'\\]|\\\\\\'|\\'\\'|\\[^'])*+)"""  # to its end, or to that of the text
 _IN_COMMANDS = rf"""(?:{_SECRETS})[\w.]*\\*[`'"]?\s*(?:value:|=)?\s*\\*{_QUOTED}"""
 SERVER_REDACTION = {
