@@ -44,6 +44,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         {"partition.assignment.strategy": "cooperative-sticky", **CLASSIC},
     ),
     "confluent-consumer": ("watch_confluent.py", {"group.protocol": "consumer"}),
+    "kafka-python": ("watch_kafka_python.py", {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 300}),
     "aiokafka": ("watch_aiokafka.py", {"session_timeout_ms": SESSION_MS, "heartbeat_interval_ms": 300}),
 }
 

@@ -15,6 +15,8 @@ class Spell:
     who: str
     partition: int
     since: float
+    generation: int | None
+    """None: its library does not tell."""
     until: float = math.inf
     was_orderly: bool = False
     """It gave the partition up. Otherwise it was killed, or told that it had lost it."""
@@ -43,15 +45,18 @@ class Judge:
 
     def _read(self, who: str, file: Path, died_at: float) -> None:
         held: dict[int, Spell] = {}
+        generation: int | None = None
         for line in file.read_text().splitlines():
             if not line.startswith("{") or not line.endswith("}"):
                 continue  # the library's own words, or the last ones of somebody who was killed
             note = json.loads(line)
             at, about = note["at"], note["about"]
             match note["what"]:
+                case "generation":
+                    generation = about
                 case "assigned":
                     for partition in about:
-                        held[partition] = Spell(who, partition, at)
+                        held[partition] = Spell(who, partition, at, generation)
                         self.spells.append(held[partition])
                 case "revoked" | "lost" as how:
                     for partition in about:
@@ -66,7 +71,18 @@ class Judge:
             spell.until = died_at
 
     def verdicts(self) -> list[str]:
-        return self._shared() + self._forgotten()
+        return self._assigned_twice() + self._shared() + self._forgotten()
+
+    def _assigned_twice(self) -> list[str]:
+        """Two members have the same partition in the same generation."""
+        found = []
+        owners: dict[tuple[int, int], Spell] = {}
+        for spell in self.spells:
+            if spell.generation is not None:
+                other = owners.setdefault((spell.generation, spell.partition), spell)
+                if other.who != spell.who:
+                    found.append(f"{other} and {spell}")
+        return found
 
     def _shared(self) -> list[str]:
         """A spell is over when another member has proven, by a commit, that the partition is its own since: whoever had
@@ -84,14 +100,16 @@ class Judge:
         return found
 
     def _forgotten(self) -> list[str]:
-        """Whoever begins begins at the last commit of those that gave the partition up before, or later."""
+        """Whoever begins begins at the last commit that was acknowledged before it had the partition, or later. Whose
+        that was, and what became of that member, does not matter."""
         found = []
         for first in self.firsts:
             since = max(each.since for each in self.spells if _is_of(first, each))
-            for spell in self.spells:
-                if spell.partition == first.partition and spell.was_orderly and spell.until <= since:
-                    ahead = [each for each in self._commits_of(spell) if each.offset > first.offset]
-                    found += [f"{first} begins before {each}" for each in ahead]
+            found += [
+                f"{first} begins before {each}"
+                for each in self.commits
+                if each.partition == first.partition and each.answered_at <= since and each.offset > first.offset
+            ]
         return found
 
     def _commits_of(self, spell: Spell) -> list[Mark]:

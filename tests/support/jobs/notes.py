@@ -1,5 +1,6 @@
 """What consumers write down, line by line, for ``churn/judge.py``: what they owned and committed, and when.
 
+    generation 7         of what it is assigned next, if its library tells
     assigned [0, 1]      it owns them from now on
     revoked [0]          it gave them up, and had them until then
     lost [1]             it gave them up, perhaps too late
