@@ -25,6 +25,7 @@ def test_it_says_what_it_did_and_removes_its_topic(penstock: Cli, action: str) -
     load = ("--records", "2k", "--record-size", 100, "--batch-size", "4k", "--partitions", 3, "--compression", "lz4")
     found = penstock.ok("bench", action, *load, "--json").document
     assert (found["action"], found["records"], found["load"]["partitions"]) == (action, 2_000, 3)
+    assert found["bytes"] == 200_000, "before compression"
     assert found["mb_per_s"] > 0 and found["seconds"] > 0
     latency = list(found["latency_ms"].values())
     assert list(found["latency_ms"]) == ["p50", "p90", "p99", "p99.9", "max"] and latency == sorted(latency)

@@ -57,7 +57,7 @@ def test_settings_and_partitions_change_together(penstock: Cli, topic_name: str)
     penstock.ok("topics", "create", topic_name, "--config", "retention.ms=1000", "--partitions", 1)
     penstock.ok(
         "topics", "alter", topic_name, "--config", "segment.bytes=2000000", "--delete-config", "retention.ms",
-        "--partitions", 4,
+        "--delete-config", "retention.ms", "--partitions", 4,
     )  # fmt: skip
     assert configs(penstock, topic_name) == {"segment.bytes": "2000000"}
     assert len(described(penstock, topic_name)["partitions"]) == 4  # type: ignore[arg-type]

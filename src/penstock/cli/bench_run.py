@@ -39,6 +39,8 @@ async def bench_consume(client: Client, options: argparse.Namespace) -> int:
         if options.topic is None:
             await _load(client, topic, options, "filling")
         result = await _read(client, topic, options)
+        if options.topic is None:
+            result = result._replace(size_bytes=result.records * options.record_size)
         if not result.records:
             raise CommandFailed(f"topic {topic.name} is empty: leave --topic out and a topic is made and filled")
     _show("consume", result, topic, options)

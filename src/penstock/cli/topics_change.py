@@ -36,6 +36,7 @@ async def create(client: Client, options: argparse.Namespace) -> int:
 
 
 async def alter(client: Client, options: argparse.Namespace) -> int:
+    options.delete_config = list(dict.fromkeys(options.delete_config))
     if not options.config and not options.delete_config and options.partitions is None:
         raise WrongUsage("nothing to change: give --config, --delete-config or --partitions")
     both = sorted({name for name, _ in options.config} & set(options.delete_config))

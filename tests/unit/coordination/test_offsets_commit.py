@@ -171,7 +171,8 @@ def test_all_offsets_of_a_group_go_pending_ones_included() -> None:
     rig.commit({0: 5})
     rig.commit({0: 8}, group="others")
     rig.commit_in_transaction(producer, {0: 6, 1: 6})
-    tombstones: list[CoordinatorRecord] = rig.store.all_tombstones(GROUP)
+    rig.commit_in_transaction(Producer(8, 0), {1: 7})
+    tombstones: list[CoordinatorRecord] = list(rig.store.all_tombstones(GROUP))
     assert len(tombstones) == 2
     rig.carry_out(Decision(None, tombstones))
     rig.end(producer, commit=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from penstock.config.groups import GroupSettings
@@ -37,7 +38,7 @@ from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCo
 from penstock.protocol.schema.sync_group import SyncGroupRequest
 
 SLICE_TOMBSTONES = 1_000
-"""Written by a sweep at a stretch: some milliseconds."""
+"""Written at a stretch: some milliseconds."""
 SLICE_BYTES = 500_000
 """Of tombstones in one batch; half of what a batch may have."""
 
@@ -135,7 +136,8 @@ class GroupMachine:
         if group is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_delete()
-        step = _as_many_as_fit(offsets := self.offsets.all_tombstones(group_id))
+        offsets = list(islice(self.offsets.all_tombstones(group_id), SLICE_TOMBSTONES + 1))
+        step = _as_many_as_fit(offsets[:SLICE_TOMBSTONES])
         if len(step) < len(offsets):
             return Decision(False, step)
         return Decision(True, [*step, *group.tombstones()])

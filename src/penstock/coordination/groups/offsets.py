@@ -256,13 +256,19 @@ class OffsetStore:
             topics.append(OffsetDeleteResponse.OffsetDeleteResponseTopic(topic.name, rows))
         return Decision(OffsetDeleteResponse(topics=topics), records)
 
-    def all_tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """What removes every offset of the group, pending ones included."""
-        gone: dict[tuple[str, int], None] = {}
-        for offsets in (self._committed, *(self._pending[each] for each in self._open.get(group_id, ()))):
-            for topic, partitions in offsets.of_group(group_id).items():
-                gone.update(((topic, partition), None) for partition in partitions)
-        return [tombstone(group_id, topic, partition) for topic, partition in gone]
+    def all_tombstones(self, group_id: str) -> Iterator[CoordinatorRecord]:
+        """What removes every offset of the group, pending ones included; made one by one, as there may be many."""
+        of_others: set[tuple[str, int]] = set()
+        for topic, partitions in self._committed.of_group(group_id).items():
+            for partition in partitions:
+                yield tombstone(group_id, topic, partition)
+        for producer_id in self._open.get(group_id, ()):
+            for topic, partitions in self._pending[producer_id].of_group(group_id).items():
+                for partition in partitions:
+                    is_known = self._committed.get(group_id, topic, partition) is not None
+                    if not is_known and (topic, partition) not in of_others:
+                        of_others.add((topic, partition))
+                        yield tombstone(group_id, topic, partition)
 
     def partitions_of(self, group_id: str) -> Iterator[tuple[str, int]]:
         """What the group has committed offsets for; they may change while this is read."""
