@@ -232,6 +232,17 @@ ALLOWED: list[Allowed] = [
         ours=27,
     ),
     Allowed(
+        "a consumer group that has become a classic one is rebalanced, whoever ended it and also after a restart",
+        "migration_downgrade/the last new member, an instance, comes back the old way"
+        "|migration_restarts/a mixed group that may become what it likes, then only one, then only the other",
+        step="when i has come the (old way|new way again), the old way"
+        "|when it has changed and was restarted, the old way"
+        "|[ki]'s heartbeat( under the old id)?|i syncs",
+        path=r"error_code|protocol_(type|name)|assignment"
+        r"|groups\[0\]\.(group_state|protocol_data|members\[\d\]\.member_metadata)",
+        ours=lambda value: value in (27, "PreparingRebalance", MISSING),
+    ),
+    Allowed(
         "a batch that is not valid is refused for that, before its transaction's coordinator is asked",
         "transaction_epochs/producers that are not the one",
         step="a producer of no epoch",

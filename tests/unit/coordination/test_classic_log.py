@@ -144,13 +144,12 @@ def test_a_group_that_becomes_a_consumer_group_lets_those_who_wait_rejoin() -> N
     assert world.heartbeat(follower_id, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_consumer_group_becomes_a_classic_one_by_its_record_and_is_rebalanced() -> None:
+def test_a_consumer_group_becomes_a_classic_one_by_a_record_without_a_leader_and_is_rebalanced() -> None:
     source = World()
     leader_id, follower_id = source.stable(2)
+    source.group().leader_id = None
     world = World()
     world.replay(group_record(source.group()))
-    assert world.heartbeat(leader_id, 1) == ErrorCode.NONE
-    world.write(world.classic.rebalance(GROUP, "downgrade"))
     assert world.heartbeat(leader_id, 1) == ErrorCode.REBALANCE_IN_PROGRESS
     world.advance_ms(SESSION_MS)
     assert follower_id not in world.group().members

@@ -39,6 +39,13 @@ def reconciled() -> tuple[World, str]:
     return world, old
 
 
+def classic_instance(world: World, instance_id: str) -> list[JoinGroupResponse]:
+    """The answers to the first member of a new group."""
+    answers = world.classic_join("", "orders", group_instance_id=instance_id)
+    world.advance(0.01)
+    return answers
+
+
 # --- up
 
 
@@ -66,6 +73,15 @@ def test_an_empty_classic_group_is_replaced() -> None:
     assert isinstance(world.batches[-1][0][0], GroupMetadataKey)
     world.restart()
     assert world.owns("new") == ALL
+
+
+def test_a_classic_group_whose_first_member_left_before_its_first_generation_is_replaced() -> None:
+    world = World(GroupSettings(initial_rebalance_delay_ms=3_000), orders=4)
+    first = world.classic_join("", "orders")[0].member_id
+    assert world.classic_join(first, "orders") == []
+    world.classic_leave((first, None))
+    assert world.classic_group().state == "PreparingRebalance"
+    assert world.held(world.join("new", "orders")) == ALL
 
 
 def test_whoever_waits_in_the_classic_group_is_sent_to_join_again() -> None:
@@ -232,6 +248,20 @@ def test_where_only_classic_members_are_left_they_bring_the_next_assignment_when
     assert world.classic_beat(old, joined.generation_id) is ErrorCode.NONE
 
 
+def test_where_only_classic_members_are_left_they_are_told_when_a_topic_has_grown() -> None:
+    world, old = reconciled()
+    world.settings = no_wait(consumer_migration_policy="upgrade")
+    world.leave("new")
+    (joined,) = world.classic_join(old, "orders", owned={"orders": [0, 1]})
+    world.classic_sync(old, joined.generation_id)
+    world.restart()
+    assert world.classic_beat(old, joined.generation_id) is ErrorCode.NONE  # looked at, and nothing is new
+    world.put_topic("orders", 5)
+    assert world.classic_beat(old, joined.generation_id) is ErrorCode.REBALANCE_IN_PROGRESS
+    (joined,) = world.classic_join(old, "orders", owned=ALL)
+    assert read_assignment(world.classic_sync(old, joined.generation_id).assignment)[1] == {"orders": [0, 1, 2, 3, 4]}
+
+
 def test_where_classic_members_may_not_join_they_are_not_sent_to() -> None:
     world, old = reconciled()
     world.settings = no_wait(consumer_migration_policy="disabled")
@@ -331,6 +361,18 @@ def test_the_group_is_classic_again_when_the_last_member_of_the_new_protocol_lea
     assert list(world.classic_group().members) == [old]
 
 
+def test_a_coordinator_that_takes_over_still_asks_everybody_to_join_after_a_downgrade() -> None:
+    world, old = reconciled()
+    world.leave("new")
+    world.restart()
+    assert world.classic_beat(old, 2) is ErrorCode.REBALANCE_IN_PROGRESS
+    (joined,) = world.classic_join(old, "orders", owned={"orders": [0, 1]})
+    world.classic_sync(old, joined.generation_id, given={old: ALL})
+    world.restart()
+    assert world.classic_group().state == "Stable"
+    assert world.classic_beat(old, joined.generation_id) is ErrorCode.NONE
+
+
 def test_the_same_when_it_is_fenced() -> None:
     world, old = reconciled()
     for _ in range(6):
@@ -391,10 +433,39 @@ def test_the_last_static_member_of_the_new_protocol_comes_back_as_a_classic_one(
     assert (joined.error_code, joined.generation_id) == (0, 2)
     assert set(group.members) == {old, joined.member_id}
     assert group.static_ids == {"pod-0": joined.member_id}
-    assert (group.state, group.generation) == ("Stable", 2)  # the same subscription: nobody has to join again
+    assert (group.state, group.generation) == ("PreparingRebalance", 2)
     assert read_assignment(group.members[joined.member_id].assignment)[1] == {"orders": [2, 3]}
     world.restart()
     assert set(world.classic_group().members) == {old, joined.member_id}
+
+
+def test_a_static_member_whose_first_join_waits_comes_back_with_the_new_protocol() -> None:
+    world = World(GroupSettings(initial_rebalance_delay_ms=3_000), orders=4)
+    assert world.classic_join("", "orders", group_instance_id="pod-0") == []
+    response = world.join("pod-new", "orders", instance_id="pod-0")
+    assert response.member_epoch == 1  # 0 is said by those who join
+    assert world.held(response) == ALL
+
+
+def test_a_rebalance_that_was_under_way_goes_on_also_if_a_static_member_only_changes_its_protocol() -> None:
+    world = World(orders=4)
+    (pod,) = classic_instance(world, "pod-0")
+    world.classic_sync(pod.member_id, 1, group_instance_id="pod-0", given={pod.member_id: ALL})
+    other = world.classic_join("", "orders")[0].member_id
+    world.classic_join(other, "orders")  # it waits for pod-0 to join again
+    assert world.held(world.join("pod-new", "orders", instance_id="pod-0")) == {"orders": [0, 1]}
+    (joined,) = world.classic_join(other, "orders")
+    assert read_assignment(world.classic_sync(other, joined.generation_id).assignment) == (3, {"orders": [2, 3]})
+
+
+def test_what_a_member_had_not_got_yet_is_given_out_when_a_static_member_comes_back_the_old_way() -> None:
+    world = World(orders=4)
+    world.join("pod-new", "orders", instance_id="pod-0")
+    old = world.classic_join("", "orders")[0].member_id
+    (joined,) = world.classic_join(old, "orders")
+    assert read_assignment(world.classic_sync(old, joined.generation_id).assignment) == (3, {})  # it waits for pod-0
+    world.classic_join("", "orders", group_instance_id="pod-0")
+    assert world.classic_beat(old, joined.generation_id) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
 def test_with_another_subscription_everybody_joins_again() -> None:

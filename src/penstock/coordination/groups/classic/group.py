@@ -68,6 +68,8 @@ class ClassicGroup:
         """Somebody joined during the initial delay: it is prolonged."""
         self.is_stored = False
         """The log knows the group."""
+        self.has_no_leader_yet = False
+        """It was a consumer group: the broker assigned, and everybody has to join again."""
         self.topics: frozenset[str] | None = None
         self.join_alarm = join_alarm
         self.sync_alarm = sync_alarm

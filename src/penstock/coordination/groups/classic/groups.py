@@ -126,13 +126,6 @@ class ClassicGroups:
         made = self._groups[group_id] = self.rebalances.new_group(group_id)
         return made
 
-    def rebalance(self, group_id: str, reason: str) -> Decision[None]:
-        """Ask everybody to join again: after a consumer group (KIP-848) has become a classic one."""
-        group = self._groups.get(group_id)
-        if isinstance(group, ClassicGroup) and group.phase in (Phase.STABLE, Phase.COMPLETING):
-            return self.rebalances.prepare(group, reason)
-        return NOTHING
-
     # --- the log, and the coordinator's life
 
     def replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
@@ -148,12 +141,12 @@ class ClassicGroups:
             stored = self._groups[key.group] = self.rebalances.new_group(key.group)
             restore(stored, value)
             if self._is_live:
-                self._start_sessions(stored)
+                self._start(stored)
 
     def loaded(self) -> None:
         self._is_live = True
         for group in self._all():
-            self._start_sessions(group)
+            self._start(group)
             if len(group.members) > self._settings().members_max and group.phase is Phase.STABLE:
                 # group.max.size was lowered. Those who come last are turned away, after they could commit.
                 self.rebalances.prepare(group, "loaded with more members than group.max.size")
@@ -182,9 +175,12 @@ class ClassicGroups:
         gone: list[CoordinatorRecord] = [] if replaced is None else replaced.tombstones()
         return Decision(None, [*gone, new_group_record(group)], on_failed=failed)
 
-    def _start_sessions(self, group: ClassicGroup) -> None:
+    def _start(self, group: ClassicGroup) -> None:
+        """It has come from the log: sessions run, and who has to join again learns it."""
         for member in group.members.values():
             self.rebalances.restart_session(group, member)
+        if group.has_no_leader_yet:
+            self.rebalances.prepare(group, "it was a consumer group")  # nobody has joined: nothing to write
 
     def _all(self) -> list[ClassicGroup]:
         return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]

@@ -55,6 +55,7 @@ def restore(group: ClassicGroup, value: GroupMetadataValue) -> None:
     group.since_ms = None if value.current_state_timestamp == -1 else value.current_state_timestamp
     group.phase = Phase.STABLE if value.members else Phase.EMPTY
     group.is_stored = True
+    group.has_no_leader_yet = bool(value.members) and value.leader is None
     for stored in value.members:
         has_none = stored.rebalance_timeout == -1  # version 0
         group.add(

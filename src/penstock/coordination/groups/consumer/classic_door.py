@@ -72,10 +72,7 @@ class ClassicDoor:
             records = draft.records
 
         def written() -> None:
-            if is_downgrade:
-                if change.is_any:
-                    self._shared.rebalance_classic(group.group_id, "a static member is back with another subscription")
-            elif member.member_id in group.members:
+            if not is_downgrade and member.member_id in group.members:
                 key = (group.group_id, member.member_id)
                 self._shared.sessions.cancel(Timeout.JOIN, *key)
                 self._shared.sessions.put_off(Timeout.SESSION, *key, request.session_timeout_ms)

@@ -18,7 +18,7 @@ from penstock.coordination.groups.consumer.heartbeat import Change, Moment, put_
 from penstock.coordination.groups.consumer.member import ClassicMetadata, Member, MemberState
 from penstock.coordination.groups.consumer.subscription import bump_epoch
 from penstock.coordination.groups.consumer.target import target_is_due, update_target
-from penstock.coordination.groups.consumer.topics import TopicsView
+from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.schema.consumer_group_records import ConsumerGroupMemberMetadataValue
@@ -125,12 +125,14 @@ def must_join_again(group: ConsumerGroup, member: Member, moment: Moment) -> boo
 
 def _must_bring_target(group: ConsumerGroup, moment: Moment) -> bool:
     """A due target comes with the next heartbeat of the new protocol. Where nobody speaks that any more, a classic
-    member has to join for it: Kafka does not ask them to, and what a member that is gone held has no owner there."""
-    return (
-        target_is_due(group, moment.settings, moment.now_ms)
-        and group.classic_member_count == len(group.members)
-        and classic_members_may_join(moment.settings)
-    )
+    member has to join for it: Kafka does not ask them to, and there what a member that is gone held, and what a topic
+    grew by, has no reader."""
+    if group.classic_member_count < len(group.members) or not classic_members_may_join(moment.settings):
+        return False
+    if group.epoch == group.target_epoch and group.metadata_is_due:
+        group.metadata_is_due = metadata_hash(group.topic_names(), moment.topics) != group.metadata_hash
+        return group.metadata_is_due
+    return target_is_due(group, moment.settings, moment.now_ms)
 
 
 def require_classic(group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int) -> Member:

@@ -3,7 +3,9 @@
 Up      the first member that speaks the new protocol joins: everybody else stays in, as a classic member of a consumer
         group, holding what it held. Its generation is its epoch.
 Down    the last member that speaks the new protocol leaves, or a static one comes back as a classic member: the rest
-        is a classic group again, in the generation of the group's epoch, and rebalances.
+        is a classic group again, in the generation of the group's epoch, and rebalances. (Kafka does not where the
+        static one has the subscription that it had, nor when it crashes before: then what a member had not got yet,
+        or had given up, would have no reader.)
 
 Both are one batch of records: the tombstones of the one and the whole of the other. A crash finds either.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.classic.group import ClassicGroup
+from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.member import Member as ClassicMember
 from penstock.coordination.groups.classic.protocols import CONSUMER, Support, elected
 from penstock.coordination.groups.consumer import embedded, records
@@ -59,7 +61,9 @@ def check_upgrade(classic: ClassicGroup, settings: GroupSettings) -> None:
 
 
 def upgrade(draft: Draft, classic: ClassicGroup, topics: TopicsView) -> None:
-    """Into the draft of an empty group."""
+    """Into the draft of an empty group. A rebalance that was under way has to be done here, also if who joins changes
+    nothing: an instance that takes its own place over."""
+    draft.must_move_on = classic.phase is not Phase.STABLE
     draft.records.extend(classic.tombstones())
     group_id, epoch = classic.group_id, classic.generation
     members = _upgraded_members(classic, topics)
@@ -73,6 +77,8 @@ def upgrade(draft: Draft, classic: ClassicGroup, topics: TopicsView) -> None:
 
 
 def _upgraded_members(classic: ClassicGroup, topics: TopicsView) -> list[Member]:
+    if not classic.members:  # the first ones left before their first generation
+        return []
     protocol_name = classic.protocol_name
     if protocol_name is None or protocol_name not in classic.elected_from():  # somebody has joined who lacks the last
         protocol_name = classic.elected_protocol()
@@ -155,7 +161,7 @@ def downgrade(
         protocol_type=CONSUMER,
         generation=group.epoch,
         protocol=protocol_name,
-        leader=members[0].member_id,
+        leader=None,  # also after a crash everybody joins again: what those who left held has to be given to somebody
         current_state_timestamp=now_ms,
         members=[_stored(member, protocol_name, group, topics) for member in members],
     )

@@ -283,6 +283,8 @@ class Draft:
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
         self.records: list[CoordinatorRecord] = []
+        self.must_move_on = False
+        """The next epoch is due, whatever else is decided."""
         self._is_copied = False
 
     def write(self, *written: CoordinatorRecord) -> None:

@@ -171,7 +171,7 @@ def beat(
     draft: Draft, before: Member, member: Member, request: ConsumerGroupHeartbeatRequest, moment: Moment
 ) -> ConsumerGroupHeartbeatResponse:
     change = put_member(draft, before, member)
-    must_bump = change.names or change.is_resolved
+    must_bump = change.names or change.is_resolved or draft.must_move_on
     if must_bump or draft.group.metadata_is_due:
         bump_epoch(draft, moment.topics, is_forced=must_bump)
     update_target(draft, moment.settings, moment.topics, moment.now_ms)

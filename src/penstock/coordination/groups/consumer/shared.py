@@ -76,16 +76,10 @@ class Shared:
             return Decision(answer)
         gone = [member.member_id for member in members]
         if conversion.can_downgrade(group, gone, moment.settings):
-            records = conversion.downgrade(group, gone, moment.topics, moment.now_ms)
-            reason = f"{', '.join(gone)} left, the last of the new protocol"
-            return Decision(answer, records, on_committed=lambda: self.rebalance_classic(group.group_id, reason))
+            return Decision(answer, conversion.downgrade(group, gone, moment.topics, moment.now_ms))
         draft = Draft(group)
         fencing.remove_members(draft, members, moment.topics)
         return Decision(answer, draft.records)
-
-    def rebalance_classic(self, group_id: str, reason: str) -> None:
-        """It has just become a classic group."""
-        self.write_soon(f"rebalance of {group_id}", lambda machine: machine.classic.rebalance(group_id, reason))
 
     def _expire(self, group_id: str, member_id: str, kind: Timeout) -> Decision[None]:
         group = self.groups.get(group_id)
