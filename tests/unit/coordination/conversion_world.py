@@ -28,6 +28,7 @@ from unit.coordination.consumer_world import Held, assignment, subscription, top
 GROUP = "readers"
 SESSION_MS = 10_000
 REBALANCE_MS = 30_000
+OFFSETS_TYPE, CLASSIC_GROUP_TYPE = 1, 2
 TopicPartition = tuple[str, int]
 
 
@@ -107,6 +108,12 @@ class ConversionWorld:
         )
         _replay(machine, self.log)
         return machine
+
+    def kinds_in_log(self) -> set[str]:
+        """Of the records that compaction would leave."""
+        left = [key for key, value in dict(self.log).items() if value is not None]
+        types = {int.from_bytes(key[:2]) for key in left} - {OFFSETS_TYPE}
+        return {"classic" if each == CLASSIC_GROUP_TYPE else "consumer" for each in types}
 
     def advance(self, seconds: float) -> None:
         self.clock.advance(seconds)

@@ -326,6 +326,15 @@ def test_a_classic_member_that_does_not_sync_in_time_is_put_out() -> None:
     assert list(world.group().members) == ["new"]
 
 
+def test_a_classic_member_that_was_put_out_does_not_come_back_with_what_it_had() -> None:
+    world, old = reconciled()
+    world.classic_leave((old, None))
+    (refused,) = world.classic_join(old, "orders", owned={"orders": [0, 1]})
+    assert refused.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    (joined,) = world.classic_join(old, "orders")
+    assert joined.error_code == ErrorCode.NONE
+
+
 def test_members_leave_by_leave_group_one_rebalance_for_all() -> None:
     world, old = reconciled()
     world.join("pod", "orders", instance_id="pod-0")

@@ -30,23 +30,36 @@ SOFT = {"metadata_is_due", "_topics"}
 """What no record holds of a consumer group."""
 
 some_topics = st.lists(st.sampled_from(TOPICS), min_size=1, unique=True)
-some_policy = st.sampled_from(POLICIES)
+some_policy = st.sampled_from([*POLICIES, "bidirectional"])
 
 
 class GroupConversions(RuleBasedStateMachine):
     clients: Bundle[Client] = Bundle("clients")
 
     @initialize(
+        target=clients,
         policy=some_policy,
         names=st.sampled_from([("range",), ("range", "roundrobin"), ("cooperative-sticky",)]),
         interval_ms=st.sampled_from([0, 1_000]),
-        classic_max=st.sampled_from([2, 100]),
-        consumer_max=st.sampled_from([3, 100]),
+        classic_max=st.sampled_from([100, 100, 100, 2]),
+        consumer_max=st.sampled_from([100, 100, 100, 3]),
+        delay_ms=st.sampled_from([0, 1_000]),
+        first=st.lists(st.booleans(), max_size=3),
     )
-    def start(self, policy: str, names: tuple[str, ...], interval_ms: int, classic_max: int, consumer_max: int) -> None:
+    def start(
+        self,
+        policy: str,
+        names: tuple[str, ...],
+        interval_ms: int,
+        classic_max: int,
+        consumer_max: int,
+        delay_ms: int,
+        first: list[bool],
+    ) -> Any:
+        """``first``: who is there already, and is classic or not."""
         self.names = names
         self.sizes = {"members_max": classic_max, "consumer_members_max": consumer_max}
-        self.interval_ms = interval_ms
+        self.times = {"consumer_assignment_interval_ms": interval_ms, "initial_rebalance_delay_ms": delay_ms}
         self.world = ConversionWorld(self.with_policy(policy), orders=3, payments=2)
         self.all: list[Client] = []
         self.committed: dict[TopicPartition, int] = {}
@@ -54,13 +67,16 @@ class GroupConversions(RuleBasedStateMachine):
         self.kind: str | None = None
         self.has_new_members = False
         self.generation = 0
+        for is_classic in first:
+            self.comes(is_classic=is_classic, topics=["orders"])
+        self.everybody_goes_on(12)
+        return multiple(*self.all)
 
     def with_policy(self, policy: str) -> GroupSettings:
         return GroupSettings(
             consumer_migration_policy=policy,
-            consumer_assignment_interval_ms=self.interval_ms,
             consumer_session_timeout_ms=SESSION_MS,
-            initial_rebalance_delay_ms=0,
+            **self.times,
             **self.sizes,
         )
 
@@ -91,10 +107,17 @@ class GroupConversions(RuleBasedStateMachine):
     def does_what_is_next(self, client: Client) -> None:
         self.act(client)
 
-    @rule()
-    def all_do_what_is_next(self) -> None:
-        for client in self.all:
-            self.act(client)
+    @rule(client=clients)
+    def cannot_write_what_is_next(self, client: Client) -> None:
+        self.world.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        self.act(client)
+        self.world.append_error = None
+
+    @rule(rounds=st.integers(1, 12))
+    def everybody_goes_on(self, rounds: int) -> None:
+        self.commits_come()
+        for _ in range(rounds):
+            self.go_on()
 
     @rule(client=clients)
     def loses_an_answer(self, client: Client) -> None:
@@ -114,6 +137,8 @@ class GroupConversions(RuleBasedStateMachine):
             client.leave(is_for_now=True)
         else:
             client.end()  # static classic members don't leave
+        self.generations_and_epochs_only_grow()
+        self.the_policy_decides_what_becomes_of_it()
         return self.comes(is_classic=not client.is_classic, topics=list(client.topics), instance_id=client.instance_id)
 
     @rule(client=consumes(clients))
@@ -151,7 +176,7 @@ class GroupConversions(RuleBasedStateMachine):
     def grows(self, topic: str) -> None:
         self.world.grow(topic, 1)
 
-    @rule(seconds=st.sampled_from([0.2, 1.0, 4.0, 11.0, 31.0]))
+    @rule(seconds=st.sampled_from([0.2, 4.0, 11.0, 31.0]))
     def time_passes(self, seconds: float) -> None:
         self.world.advance(seconds)
 
@@ -164,10 +189,6 @@ class GroupConversions(RuleBasedStateMachine):
         self.world.holds_commits = False
         self.world.commit_log()
 
-    @rule(lasts=st.booleans())
-    def the_log_cannot_be_written(self, lasts: bool) -> None:
-        self.world.append_error = ErrorCode.COORDINATOR_NOT_AVAILABLE if lasts else None
-
     @rule(policy=some_policy, loses_uncommitted=st.booleans())
     def restarts(self, policy: str, loses_uncommitted: bool) -> None:
         if loses_uncommitted and self.world.committed_end < len(self.world.log):
@@ -179,6 +200,13 @@ class GroupConversions(RuleBasedStateMachine):
         self.find_out_what_became_of_commits()
 
     # --- inside
+
+    def go_on(self) -> None:
+        self.world.advance(0.5)
+        for client in self.all:
+            self.act(client)
+        self.no_partition_has_two_owners()
+        self.the_policy_decides_what_becomes_of_it()
 
     def find_out_what_became_of_commits(self) -> None:
         """That were not answered: each may have been kept."""
@@ -342,20 +370,21 @@ class GroupConversions(RuleBasedStateMachine):
             assert (found.generation, found.protocol_name) == (group.generation, group.protocol_name)
             assert assignments(found) == assignments(group)
 
+    @invariant()
+    def the_log_holds_nothing_of_the_other_kind(self) -> None:
+        """When it is compacted."""
+        if hasattr(self, "world") and self.world.group is not None:
+            kinds = self.world.kinds_in_log()
+            assert kinds <= {self.world.group.kind}, f"{self.world.group.kind} and {kinds}"
+
     # --- the end
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):
             return
-        world = self.world
-        world.append_error, world.holds_commits = None, False
-        world.commit_log()
-        for _ in range(150):
-            world.advance(1)
-            for client in self.all:
-                self.act(client)
-            self.no_partition_has_two_owners()
-            self.the_policy_decides_what_becomes_of_it()
+        self.commits_come()
+        for _ in range(300):
+            self.go_on()
             if self.is_settled():
                 return
         raise AssertionError("members that cooperate did not settle")
@@ -365,6 +394,8 @@ class GroupConversions(RuleBasedStateMachine):
         group = self.world.group
         if not staying:
             return group is None or group.is_empty
+        if self.policy == "disabled" and self.kind == "consumer" and not self.has_new_members:
+            return True  # classic members may go on with what they have, and not join for more
         held = [partition for client in staying for partition in client.held]
         wanted = self.world.partitions_of(sorted({topic for client in staying for topic in client.topics}))
         is_quiet = group is not None and group.state == "Stable" and all(client.is_settled for client in staying)
