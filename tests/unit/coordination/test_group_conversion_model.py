@@ -410,5 +410,5 @@ def assignments(group: ClassicGroup) -> dict[str, bytes]:
     return {member_id: member.assignment for member_id, member in group.members.items()}
 
 
-GroupConversions.TestCase.settings = settings(max_examples=60, stateful_step_count=50, deadline=None)
+GroupConversions.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestGroupConversions = GroupConversions.TestCase
