@@ -40,6 +40,8 @@ SOME: dict[tuple[str, str], list[Kill]] = {
         ("commit-end", "python"),
     ],
     (CLUSTER, STREAM): [("task-middle", "jvm"), ("commit-first-file", "executor"), ("commit-produce", "python")],
+    (LOCAL, UPDATE): [("commit-mark", "driver")],
+    (LOCAL, BATCH): [("commit-end", "driver")],
 }
 ALL: dict[str, list[Kill]] = {
     "tasks": [(step, victim) for step in TASK_STEPS for victim in ("python", "jvm", "driver")],
