@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from penstock.model import StorageFailed
@@ -34,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 FlushMode = Literal["ack", "interval", "os"]
 
+GATHERED_LOGS = 24
+"""When so many logs wait for a sync of everything and none is under way, it begins in the middle of the turn: the disk
+would wait for a long turn to end, and the loop then for the disk (docs/decisions/0006)."""
 SYNCS_AT_ONCE = 4
 """A disk's queue serves a few syncs side by side; more only hold threads."""
 SYNC_ALL_FROM_LOGS = 8
@@ -75,8 +79,9 @@ class GroupCommit:
         # Each log knows where it stands (``flush_state``); the dirty ones stand in one of these too.
         self._later: dict[PartitionLog, float] = {}  # and when they are due
         self._ready: dict[PartitionLog, None] = {}  # they wait for a worker
-        self._syncing: dict[PartitionLog, None] = {}
-        self._jobs = 0
+        self._under_way: dict[int, list[Flush]] = {}  # by the number of the job
+        self._syncing = 0  # logs in these
+        self._number = 0
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_gathering = False
         self._timer: TimerHandle | None = None
@@ -86,7 +91,8 @@ class GroupCommit:
     def mark_dirty(self, log: PartitionLog, urgent: bool = False) -> None:
         """``log`` was appended to. Cheap when it is known to be dirty already."""
         if urgent or log.log_end_offset - log.flushed_end_offset >= log.flush_messages:
-            self.hurry(log)
+            if log.flush_state != READY:
+                self.hurry(log)
         elif log.flush_state == CLEAN:
             self._wait(log)
 
@@ -103,6 +109,8 @@ class GroupCommit:
             if not self._is_gathering:
                 self._is_gathering = True
                 asyncio.get_running_loop().call_soon(self._gathered)
+            elif len(self._ready) == GATHERED_LOGS:
+                self._start()
 
     def forget(self, log: PartitionLog) -> None:
         """``log`` is closed or goes away: start no more syncs for it."""
@@ -166,25 +174,27 @@ class GroupCommit:
 
     def _start(self) -> None:
         while self._ready and self.failed is None:
-            logs = list(self._ready)
-            if len(logs) + len(self._syncing) >= SYNC_ALL_FROM_LOGS:
-                if self._jobs:
+            ready = len(self._ready)
+            if ready + self._syncing >= SYNC_ALL_FROM_LOGS:
+                # Syncs of a few files do not hold up one of everything.
+                if self._syncing >= SYNC_ALL_FROM_LOGS or (self._under_way and ready < SYNC_ALL_FROM_LOGS):
                     return
-            elif self._jobs >= SYNCS_AT_ONCE:
+                logs, self._ready = self._ready, {}
+                self._begin(logs)
+            elif len(self._under_way) >= SYNCS_AT_ONCE:
                 return
             else:
-                del logs[1:]
-            for log in logs:
+                log = next(iter(self._ready))
                 del self._ready[log]
-                log.flush_state = CLEAN
-            self._begin(logs)
+                self._begin((log,))
 
-    def _begin(self, logs: list[PartitionLog]) -> None:
+    def _begin(self, logs: Iterable[PartitionLog]) -> None:
         flushes = []
         for log in logs:
             flush = log.begin_flush()
-            if flush is not None:
-                self._syncing[log] = None
+            if flush is None:
+                log.flush_state = CLEAN
+            else:
                 log.flush_state = SYNCING
                 flushes.append(flush)
         if flushes:
@@ -193,26 +203,27 @@ class GroupCommit:
     def _submit(self, flushes: list[Flush]) -> None:
         files = [segment.file for flush in flushes for segment in flush.segments if segment.file is not None]
         is_everything = len(flushes) >= SYNC_ALL_FROM_LOGS
+        number = self._number = self._number + 1
 
         def done(synced: tuple[bool, float] | None, error: BaseException | None) -> None:
-            self._jobs -= 1
             if synced is not None:
                 self._count(flushes, *synced)
-            self._finish(flushes, error)
-            if not self._jobs:
+            self._finish(number, error)
+            if not self._under_way:
                 self._tell_idle()
 
         def done_elsewhere(duration_s: float | None, error: BaseException | None) -> None:
             done(None if duration_s is None else (is_everything, duration_s), error)
 
-        self._jobs += 1
+        self._under_way[number] = flushes
+        self._syncing += len(flushes)
         folder = self._data_dir if is_everything else None
         if self._syncer is None or not self._syncer.offer(files, folder, done_elsewhere):
             self._workers.submit(partial(_sync, self._fs, self._clock, folder, files), done)
 
     async def idle(self) -> None:
         """Wait until no sync runs."""
-        while self._jobs:
+        while self._under_way:
             reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._idle_waiters.append(reached)
             await reached
@@ -227,40 +238,46 @@ class GroupCommit:
         meters = self._meters
         (meters.syncfs if is_syncfs else meters.fdatasync).observe(duration_s)
         meters.commit_logs.observe(len(flushes))
-        meters.commit_records.observe(sum(flush.end_offset - flush.log.flushed_end_offset for flush in flushes))
+        meters.commit_records.observe(sum([flush[2] - flush[0].flushed_end_offset for flush in flushes]))
 
-    def _finish(self, flushes: list[Flush], error: BaseException | None) -> None:
+    def _finish(self, number: int, error: BaseException | None) -> None:
+        flushes = self._under_way.pop(number)
+        self._syncing -= len(flushes)
         for flush in flushes:
             for segment in flush.segments:
                 segment.unpin()
         if error is not None:
-            self.fail(error)
+            self.fail(error, flushes)
             return
         for flush in flushes:
             log = flush.log
-            del self._syncing[log]
             hurried = log.flush_state == SYNCING_HURRIED
             log.flush_state = CLEAN
             try:
                 log.end_flush(flush)
             except Exception:  # whoever is told about it must not stop the commit of the others
                 _log.exception("telling that %s was flushed failed", log.tp)
-            is_dirty = log.flushed_end_offset < log.log_end_offset and not log.is_closed
-            if is_dirty and log.flush_state == CLEAN:  # nobody who was told has seen to it
-                if hurried or log.flush_waiters:
-                    log.flush_state = READY
-                    self._ready[log] = None
-                else:
-                    self._wait(log)
+            if log.flushed_end_offset < log.log_end_offset:
+                self._see_to(log, is_hurried=hurried)
         self._start()
 
-    def fail(self, error: BaseException) -> None:
-        """A sync has failed, here or elsewhere in the folder: nothing is synced any more."""
+    def _see_to(self, log: PartitionLog, *, is_hurried: bool) -> None:
+        """It was appended to while it was synced."""
+        if log.flush_state == CLEAN and not log.is_closed:  # else somebody who was told has seen to it
+            if is_hurried or log.flush_waiters:
+                log.flush_state = READY
+                self._ready[log] = None
+            else:
+                self._wait(log)
+
+    def fail(self, error: BaseException, flushes: Iterable[Flush] = ()) -> None:
+        """A sync has failed, that of ``flushes`` or elsewhere in the folder: nothing is synced any more."""
         first = self.failed is None
         if not isinstance(error, OSError):
             error = OSError(f"sync failed: {error!r}")
         self.failed = self.failed or error
-        logs = (*self._syncing, *self._ready, *self._later)
+        syncing = (flush.log for flush in chain(flushes, *self._under_way.values()))
+        logs = (*syncing, *self._ready, *self._later)
         self._later.clear()
         self._ready.clear()
         for log in logs:

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition
+from penstock.ports import Syncer
 from penstock.protocol.records.header import BatchHeader, read_header
 from penstock.runtime.tasks import LoopTasks
 from penstock.storage.log import Appended, PartitionLog
@@ -39,7 +40,9 @@ class Rig:
         storage: StorageConfig | None = None,
         known: Mapping[TopicPartition, TopicId] | None = None,
         clock: ManualClock | None = None,
+        syncer: Syncer | None = None,
     ) -> None:
+        self.syncer = syncer
         self.disk = disk or SimulatedDisk(now_ms=lambda: NOW_MS)
         self.clock = clock or ManualClock(NOW_MS)
         self.tasks = LoopTasks()
@@ -61,6 +64,7 @@ class Rig:
             config=self.storage,
             on_fatal=self.fatal.append,
             processes=self.processes,
+            syncer=self.syncer,
         )
 
     async def open(self) -> PartitionLog:

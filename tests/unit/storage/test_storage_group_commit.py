@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from penstock.model import StorageFailed, TopicId, TopicPartition
-from penstock.storage.group_commit import LAG_S, SYNC_ALL_FROM_LOGS
+from penstock.ports import File
+from penstock.storage.group_commit import GATHERED_LOGS, LAG_S, SYNC_ALL_FROM_LOGS
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
 from simulation.harness.trace import EverythingSynced, Synced
@@ -67,6 +69,121 @@ def test_whatever_came_in_with_one_turn_of_the_loop_shares_one_sync() -> None:
         await settle()
         assert [log.flushed_end_offset for log in logs] == [2] * SYNC_ALL_FROM_LOGS
         assert syncs(rig) - before == 1
+
+    asyncio.run(run())
+
+
+class HeldSyncs:
+    """``ports.Syncer``: takes whatever it is offered once it ``is_taking``, and is done when the test says so."""
+
+    def __init__(self) -> None:
+        self.is_taking = False
+        self.offered: list[int] = []  # how many files each
+        self._done: list[Callable[[float | None, BaseException | None], None]] = []
+
+    def offer(
+        self, files: Sequence[File], folder: str | None, done: Callable[[float | None, BaseException | None], None]
+    ) -> bool:
+        if self.is_taking:
+            self.offered.append(len(files))
+            self._done.append(done)
+        return self.is_taking
+
+    def finish(self, error: BaseException | None = None) -> None:
+        """The one that was offered first."""
+        self._done.pop(0)(None if error else 0.001, error)
+
+
+async def open_many(count: int) -> tuple[Rig, HeldSyncs, list[PartitionLog]]:
+    """As many logs with their files made, nothing dirty, and syncs that are held from now on."""
+    syncer = HeldSyncs()
+    rig = Rig(known={TopicPartition("many", number): TopicId(TOPIC_ID) for number in range(count)}, syncer=syncer)
+    await rig.open()
+    logs = rig.manager.all()
+    for log in logs:
+        await log.make_room(100, NOW_MS, NOW_MS)
+    syncer.is_taking = True
+    return rig, syncer, logs
+
+
+def append_urgently(rig: Rig, logs: Sequence[PartitionLog]) -> None:
+    for log in logs:
+        data, header = writable(make_batch())
+        log.append(data, header, leader_epoch=0, now_ms=NOW_MS)
+        rig.manager.commits.mark_dirty(log, urgent=True)
+
+
+def test_in_a_long_turn_the_sync_of_what_has_gathered_begins_before_its_end() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(GATHERED_LOGS + 10)
+        append_urgently(rig, logs)
+        assert syncer.offered == [GATHERED_LOGS], "in the middle of the turn"
+        await settle()
+        assert syncer.offered == [GATHERED_LOGS], "one sync of everything at a time"
+        syncer.finish()
+        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_LOGS + [0] * 10
+        assert syncer.offered == [GATHERED_LOGS, 10], "the rest follows at once"
+        syncer.finish()
+        assert [log.flushed_end_offset for log in logs] == [1] * len(logs)
+
+    asyncio.run(run())
+
+
+def test_a_log_that_is_appended_to_while_it_is_synced_waits_for_the_next_sync() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(GATHERED_LOGS)
+        append_urgently(rig, logs)
+        append_urgently(rig, logs[:3])
+        syncer.finish()
+        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_LOGS
+        await settle()
+        assert syncer.offered == [GATHERED_LOGS, 1, 1, 1]
+        for _ in range(3):
+            syncer.finish()
+        assert [log.flushed_end_offset for log in logs] == [2] * 3 + [1] * (GATHERED_LOGS - 3)
+
+    asyncio.run(run())
+
+
+def test_syncs_of_single_logs_do_not_hold_up_one_of_everything() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(GATHERED_LOGS + 2)
+        append_urgently(rig, logs[:2])
+        await settle()
+        assert syncer.offered == [1, 1]
+        append_urgently(rig, logs[2:])
+        await settle()
+        assert syncer.offered == [1, 1, GATHERED_LOGS]
+
+    asyncio.run(run())
+
+
+def test_a_few_logs_wait_for_the_sync_of_everything_that_is_under_way() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(SYNC_ALL_FROM_LOGS + 2)
+        append_urgently(rig, logs[2:])
+        await settle()
+        append_urgently(rig, logs[:2])
+        await settle()
+        assert syncer.offered == [SYNC_ALL_FROM_LOGS]
+        syncer.finish()
+        assert syncer.offered == [SYNC_ALL_FROM_LOGS, 1, 1]
+
+    asyncio.run(run())
+
+
+def test_when_a_sync_fails_whoever_waits_for_another_one_is_told_too() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(GATHERED_LOGS + 2)
+        append_urgently(rig, logs[:2])
+        await settle()
+        append_urgently(rig, logs[2:])
+        waiting = [asyncio.ensure_future(log.flush()) for log in logs]
+        await settle()
+        syncer.finish(OSError(5, "the disk is gone"))
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(outcome, StorageFailed) for outcome in outcomes)
+        assert len(rig.fatal) == 1
 
     asyncio.run(run())
 
