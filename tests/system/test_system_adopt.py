@@ -216,3 +216,31 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> N
     done = run_penstock("adopt", "--data-dir", str(tmp_path / "nothing"), "--dry-run")
     assert done.returncode == 1 and "there is no such folder" in done.stderr
     assert not (tmp_path / "nothing").exists()
+
+
+def test_a_folder_whose_number_no_broker_would_write_is_nobody_s(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
+) -> None:
+    """Somebody's copy beside the folder that it was made of: neither adopted nor in the way."""
+    from_broker, _, batches = source
+    for name in ("orders-00", "orders-2147483648", "backup-20261117000000"):
+        shutil.copytree(from_broker.data_dir / "orders-0", from_broker.data_dir / name)
+    done = run_penstock("adopt", "--data-dir", str(from_broker.data_dir))
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    broker = from_broker.start()
+    with Wire(broker.bootstrap_servers) as wire:
+        assert [batch.data for batch in stored(wire, describe_topic(wire, "orders"))] == batches
+    assert (broker.data_dir / "orders-00" / f"{0:020d}.log").exists()
+
+
+def test_indexes_without_their_segments_are_not_an_empty_partition(
+    source: tuple[BrokerProcess, Topic, list[bytes]], tmp_path: Path
+) -> None:
+    from_broker, _, _ = source
+    target = tmp_path / "data"
+    copy(from_broker, target, "orders-0", "orders-1")
+    (target / "orders-0" / f"{0:020d}.log").unlink()
+    before = sorted(path.name for path in (target / "orders-0").iterdir())
+    (found,) = adopt(target, code=1)
+    assert not found["adopted"] and "orders-0: it has indexes and no .log" in found["refused"]
+    assert sorted(path.name for path in (target / "orders-0").iterdir()) == before

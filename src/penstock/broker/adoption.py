@@ -14,7 +14,7 @@ not in its folders, and the default retention would delete what has only just ar
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from itertools import groupby
+from itertools import count, groupby, islice
 from typing import NamedTuple
 
 from penstock.cluster.controller import Controller
@@ -193,10 +193,11 @@ def why_not(folders: Iterable[Inspected]) -> str | None:
     name = folders[0].tp.topic
     if is_internal(name) or name == CLUSTER_METADATA_TOPIC:
         return "it is internal to the broker that wrote it"
-    numbers = [each.tp.partition for each in folders]
-    missing = sorted(set(range(max(numbers) + 1)) - set(numbers))
-    if missing:
-        absent = ", ".join(f"{name}-{number}" for number in missing[:5])
+    present = {each.tp.partition for each in folders}
+    if max(present) >= len(present):
+        # Not the set of all that ought to be there: a "backup-20261117" is no topic of twenty million partitions.
+        missing = islice((number for number in count() if number not in present), 5)
+        absent = ", ".join(f"{name}-{number}" for number in missing if number < max(present))
         return f"partitions are missing: {absent}; copy them too, or make empty folders for those without records"
     ids = {each.topic_id for each in folders if each.topic_id is not None}
     if len(ids) > 1:

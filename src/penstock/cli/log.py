@@ -136,8 +136,9 @@ def _verify(options: argparse.Namespace) -> int:
     _print_report(report)
     if report.faults:
         raise CommandFailed(
-            f"{counted(len(report.faults), 'fault')} found: an index may be deleted while the broker is down, it is "
-            "rebuilt; a batch can only come back from another copy"
+            f"{counted(len(report.faults), 'fault')} found: an .index with its .timeindex may be deleted while the "
+            "broker is down, they are rebuilt, and so is a damaged .txnindex that stays where it is; a batch can only "
+            "come back from another copy"
         )
     return OK
 

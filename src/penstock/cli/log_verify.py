@@ -1,7 +1,8 @@
 """Verifies segments, partitions and whole data folders: every file by itself, and all of them against each other.
 
 segment     batches (size, CRC, offsets, on demand records); index entries that point to batches
-partition   segments that follow one another without overlap; batches in the leader epochs of the checkpoint
+partition   segments that follow one another without overlap; batches in the leader epochs of the checkpoint; aborted
+            transactions that are in the transaction indexes
 data folder recovery points, log starts, high watermarks and clean ends within the logs that are there
 
 A folder may be in use: small files are read before the segments that they speak of, so what a broker appends meanwhile
@@ -11,18 +12,20 @@ is no fault; a file that it removes meanwhile is passed over.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.cli.failures import in_words
+from penstock.cli.log_aborts import AbortedCheck
 from penstock.cli.log_batches import Rest, walk
 from penstock.cli.log_files import BATCHES, Kind, items, kind_of
-from penstock.cli.log_indexes import IndexCheck, OffsetEntry, TimeEntry, offset_entries, time_entries
+from penstock.cli.log_indexes import IndexCheck, OffsetEntry, TimeEntry, offset_entries, time_entries, txn_entries
 from penstock.model import TopicPartition
 from penstock.ports import FileSystem
 from penstock.storage import folder as names
 from penstock.storage.checkpoints import CorruptCheckpoint, decode_lines, decode_offsets
+from penstock.storage.txn_index import AbortedTxn
 
 FAULTS_PER_FILE_MAX = 20
 """A file full of garbage is told by its first faults; the rest is counted."""
@@ -62,10 +65,17 @@ class Verifier:
             self._small_file(path, kind)
 
     def partition(self, path: str) -> int:
-        """Returns the log's end offset."""
+        """A partition's folder, wherever it lies. Returns the log's end offset."""
+        recovery_points = f"{_parent(path)}/{names.RECOVERY_POINTS}"
+        points = self._offsets(recovery_points) if self._fs.exists(recovery_points) else None
+        return self._partition(path, points)
+
+    def _partition(self, path: str, recovery_points: Mapping[TopicPartition, int] | None) -> int:
         self.report.partitions += 1
         present = self._fs.list_dir(path)
         epochs = self._epochs(path, present)
+        tp = names.parse_folder_name(_name(path))
+        aborts = AbortedCheck() if recovery_points is None or tp is None else AbortedCheck(recovery_points.get(tp, 0))
         end_offset = -1
         for name in present:
             kind = kind_of(name)
@@ -76,7 +86,7 @@ class Verifier:
             elif name.endswith(names.LOG):
                 if kind.base_offset < end_offset:
                     self._fault(f"{path}/{name}", f"it begins before the segment in front of it ends ({end_offset})")
-                end_offset = max(end_offset, self._segment(f"{path}/{name}", kind, epochs))
+                end_offset = max(end_offset, self._segment(f"{path}/{name}", kind, epochs, aborts))
             else:
                 self._segment(f"{path}/{name}", kind, Epochs([]))
         for name in present:
@@ -95,7 +105,7 @@ class Verifier:
                 self._small_file(f"{path}/{name}", kind)
         end_offsets: dict[TopicPartition, int] = {}
         for name in partition_folders(self._fs, path):
-            end_offset = self.partition(f"{path}/{name}")
+            end_offset = self._partition(f"{path}/{name}", checkpoints.get(names.RECOVERY_POINTS))
             tp = names.parse_folder_name(name)
             if tp is not None:
                 end_offsets[tp] = end_offset
@@ -106,9 +116,11 @@ class Verifier:
 
     # --- one file -----------------------------------------------------------------------------------------------------
 
-    def _segment(self, path: str, kind: Kind, epochs: Epochs) -> int:
+    def _segment(self, path: str, kind: Kind, epochs: Epochs, aborts: AbortedCheck | None = None) -> int:
         """Returns the segment's end offset."""
         check = self._index_check(path, kind)
+        aborts = aborts or AbortedCheck(promised_end_offset=0)  # without its neighbours: who knows what was open
+        aborts.segment(self._aborted(path))
         end_offset = kind.base_offset
         try:
             file = self._fs.open(path, writable=False)
@@ -130,6 +142,7 @@ class Verifier:
                 if not part.faults:
                     faults += [f"{where}: {fault}" for fault in epochs.check(header.base_offset, header.leader_epoch)]
                 check.batch(part)
+                aborts.batch(part)
                 end_offset = max(end_offset, header.last_offset + 1)
                 self.report.batches += 1
                 self.report.records += max(header.count, 0)
@@ -140,6 +153,7 @@ class Verifier:
         self._faults(path, faults)
         self._faults(_beside(path, names.INDEX), check.offset_faults)
         self._faults(_beside(path, names.TIME_INDEX), check.time_faults)
+        self._faults(_beside(path, names.TXN_INDEX), aborts.faults)
         return end_offset
 
     def _index_check(self, path: str, kind: Kind) -> IndexCheck:
@@ -154,6 +168,12 @@ class Verifier:
             times, fault = time_entries(data, kind.base_offset)
             self._faults(_beside(path, names.TIME_INDEX), [fault] if fault else [])
         return IndexCheck(offsets, times)
+
+    def _aborted(self, path: str) -> list[AbortedTxn]:
+        try:
+            return txn_entries(self._fs.read_file(_beside(path, names.TXN_INDEX)))[0]
+        except OSError:
+            return []  # there is none, or it is told when the file itself is verified
 
     def _small_file(self, path: str, kind: Kind) -> None:
         try:
@@ -260,6 +280,10 @@ def is_data_folder(fs: FileSystem, path: str) -> bool:
 
 def _name(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
+
+
+def _parent(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
 def _beside(path: str, suffix: str) -> str:

@@ -44,6 +44,9 @@ META_PROPERTIES = "meta.properties"
 
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 NAME_BYTES_MAX = 255
+PARTITION_MAX = 0x7FFF_FFFF
+# Written as a broker writes it: "orders-00" is somebody's copy, and not the folder of a partition 0.
+_PARTITION_FOLDER = re.compile(r"(.+)-(0|[1-9][0-9]{0,9})", re.DOTALL)
 _SEGMENT_FILE = re.compile(r"(\d{20})(\.log|\.index|\.timeindex|\.txnindex|\.snapshot)")
 
 
@@ -63,10 +66,10 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
 
 def parse_folder_name(name: str) -> TopicPartition | None:
     """The partition that a folder of this name belongs to; None for folders with another purpose."""
-    topic, dash, number = name.rpartition("-")
-    if not dash or not topic or not number.isascii() or not number.isdigit():
+    match = _PARTITION_FOLDER.fullmatch(name)
+    if match is None or int(match[2]) > PARTITION_MAX:
         return None
-    return TopicPartition(topic, int(number))
+    return TopicPartition(match[1], int(match[2]))
 
 
 def renamed_folder(tp: TopicPartition, unique: bytes, suffix: str) -> str:

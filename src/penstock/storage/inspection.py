@@ -44,7 +44,8 @@ def inspect(fs: FileSystem, path: str, tp: TopicPartition) -> Inspected:
     found = Inspected(tp, path, read_topic_id(fs, path))
     bases = segment_bases(fs, path)
     if not bases:
-        return found
+        has_index = any(name.endswith((names.INDEX, names.TIME_INDEX, names.TXN_INDEX)) for name in fs.list_dir(path))
+        return found._replace(problem="it has indexes and no .log: copy those too") if has_index else found
     producers = ProducerStates(tp)
     producers.clear(bases[0])
     collected = Collected(LeaderEpochs(), producers)

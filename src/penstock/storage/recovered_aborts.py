@@ -18,9 +18,15 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-def first_damaged_index(fs: FileSystem, path: str, bases: list[int]) -> int | None:
-    """The first segment whose transaction index can't be read as a whole: the markers from there on tell."""
-    for base in sorted(bases):
+def first_damaged_index(fs: FileSystem, path: str, bases: list[int], bare_bases: list[int]) -> int | None:
+    """The first segment whose transaction index can't be read as a whole: the markers from there on tell. One whose
+    other indexes are gone (``bare_bases``) may have lost this one as well, which alone would look like a segment in
+    which nothing was aborted."""
+    for base in sorted({*bases, *bare_bases}):
+        if base in bare_bases:
+            if fs.file_size(f"{path}/{names.file_name(base, names.LOG)}"):
+                return base
+            continue
         file = f"{path}/{names.file_name(base, names.TXN_INDEX)}"
         data = fs.read_file(file)
         if encode_aborted(decode_aborted(data)) != data:

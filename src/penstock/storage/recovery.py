@@ -93,7 +93,7 @@ def rebuild_indexes(
 
 def recover(fs: FileSystem, found: Found) -> Recovered:
     finish_interrupted_work(fs, found.path)
-    bases, txn_bases = _segment_bases(fs, found.path)
+    bases, txn_bases, bare_bases = _segment_bases(fs, found.path)
     epochs_on_disk, epochs_known = _read_epochs(fs, found.path)
     producers = ProducerStates(found.tp, expiration_ms=found.producer_expiration_ms)
     collected = Collected(LeaderEpochs(epochs_on_disk.entries), producers, found.now_ms)
@@ -103,7 +103,7 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
         log.producers.clear(found.log_start_offset)
         return log
     recovery_point = _recovery_point(fs, found, bases)
-    damaged_from = first_damaged_index(fs, found.path, txn_bases)
+    damaged_from = first_damaged_index(fs, found.path, txn_bases, bare_bases)
     snapshot_offset = load_snapshot(fs, found, producers, bases[0], damaged_from)
     is_believed = found.is_clean and damaged_from is None
     if snapshot_offset is None and is_believed:
@@ -125,15 +125,17 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
     return log
 
 
-def _segment_bases(fs: FileSystem, path: str) -> tuple[list[int], list[int]]:
-    """Base offsets of the segments, and of those with a transaction index. An index without its log is nothing."""
+def _segment_bases(fs: FileSystem, path: str) -> tuple[list[int], list[int], list[int]]:
+    """Base offsets of the segments, of those with a transaction index, and of those without an offset index. An index
+    without its log is nothing."""
     parsed = [names.parse_file_name(name) for name in fs.list_dir(path)]
     bases = [each[0] for each in parsed if each is not None and each[1] == names.LOG]
     for each in parsed:
         if each is not None and each[1] not in (names.LOG, names.SNAPSHOT) and each[0] not in bases:
             fs.remove(f"{path}/{names.file_name(*each)}")
     txn_bases = [each[0] for each in parsed if each is not None and each[1] == names.TXN_INDEX and each[0] in bases]
-    return sorted(bases), txn_bases
+    indexed = {each[0] for each in parsed if each is not None and each[1] == names.INDEX}
+    return sorted(bases), txn_bases, [base for base in bases if base not in indexed]
 
 
 def _read_epochs(fs: FileSystem, path: str) -> tuple[LeaderEpochs, bool]:

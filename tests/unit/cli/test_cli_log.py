@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from penstock.cli.main import main
+from penstock.protocol.records.control import build_end_txn_marker
+from penstock.protocol.records.header import stamp
 from penstock.storage.producer_snapshot import SnapshotEntry, encode_snapshot
 from penstock.storage.txn_index import AbortedTxn, encode
 from support.batches import Rec, build
@@ -326,3 +328,78 @@ def test_nothing_is_written(folder: Folder, penstock: Any) -> None:
     penstock("log", "verify", folder.data_dir, "--records")
     penstock("log", "dump", folder.data_dir, "--records")
     assert {path: path.stat().st_mtime_ns for path in folder.data_dir.rglob("*")} == before
+
+
+# --- aborted transactions ---------------------------------------------------------------------------------------------
+
+
+class Transactions(Folder):
+    """Records 0-1 in a transaction that is aborted at offset 2, record 3 in one that is committed at offset 4."""
+
+    ABORTED = AbortedTxn(5, 0, 2, 3)
+
+    def __init__(self, data_dir: Path) -> None:
+        super().__init__(data_dir)
+        for suffix in (".index", ".timeindex"):
+            self.write(suffix, b"")
+        self.write(".log", b"".join(self.parts()))
+        self.write(".txnindex", encode([self.ABORTED]))
+
+    def parts(self) -> list[bytes]:
+        writer = {"attributes": 0x10, "producer_id": 5, "producer_epoch": 1}
+        return [
+            _batch(0, [b"v"] * 2, base_sequence=0, **writer),
+            _marker(2, is_abort=True),
+            _batch(3, [b"v"], base_sequence=2, **writer),
+            _marker(4, is_abort=False),
+        ]
+
+    def checkpoint(self, recovery_point: int) -> None:
+        checkpoint = self.data_dir / "recovery-point-offset-checkpoint"
+        checkpoint.write_text(f"0\n1\norders 0 {recovery_point}\n")
+
+
+def _marker(offset: int, *, is_abort: bool) -> bytes:
+    marker = build_end_txn_marker(
+        producer_id=5, producer_epoch=1, is_abort=is_abort, coordinator_epoch=0, timestamp=TIME_MS
+    )
+    stamp(marker, 0, base_offset=offset, leader_epoch=0)
+    return bytes(marker)
+
+
+@pytest.fixture
+def transactions(tmp_path: Path) -> Transactions:
+    return Transactions(tmp_path / "data")
+
+
+MISSING = f"{NAME}.txnindex: it has no entry for the transaction that was aborted at offset 2"
+
+
+@pytest.mark.parametrize("lost", ["the file", "its entries"])
+def test_an_aborted_transaction_that_readers_would_not_be_told_of_is_a_fault(
+    transactions: Transactions, lost: str, penstock: Any
+) -> None:
+    transactions.checkpoint(5)
+    assert verify(penstock, transactions.data_dir).faults == []
+    if lost == "the file":
+        Path(transactions.file(".txnindex")).unlink()
+    else:
+        transactions.write(".txnindex", b"")
+    assert verify(penstock, transactions.data_dir).faults == [MISSING]
+    assert verify(penstock, transactions.path).faults == [MISSING]
+    said = penstock("log", "verify", transactions.data_dir)
+    assert ".txnindex that stays where it is" in said.err and said.code == 1
+
+
+def test_entries_that_the_recovery_point_does_not_vouch_for_may_be_on_their_way(
+    transactions: Transactions, penstock: Any
+) -> None:
+    Path(transactions.file(".txnindex")).unlink()
+    transactions.checkpoint(2)
+    assert verify(penstock, transactions.data_dir).faults == verify(penstock, transactions.path).faults == []
+
+
+def test_behind_a_gap_that_compaction_left_nobody_misses_an_entry(transactions: Transactions, penstock: Any) -> None:
+    """The end of the transaction of record 3 is gone, and so are the records of the one that was aborted at 7."""
+    transactions.write(".log", b"".join([*transactions.parts()[:3], _marker(7, is_abort=True)]))
+    assert verify(penstock, transactions.path).faults == []

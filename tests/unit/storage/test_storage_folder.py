@@ -20,7 +20,9 @@ def test_names_of_segment_files() -> None:
 
 def test_names_of_partition_folders() -> None:
     assert folder.parse_folder_name("my-topic.v1-12") == TopicPartition("my-topic.v1", 12)
-    for name in ("topic", "-1", "topic-", "topic-x", "topic-1.0123-delete", "topic-²"):
+    assert folder.parse_folder_name("topic-2147483647") == TopicPartition("topic", 2_147_483_647)
+    others = ("topic", "-1", "topic-", "topic-x", "topic-1.0123-delete", "topic-²", "topic-00", "topic-2147483648")
+    for name in (*others, "topic-" + "1" * 200, "topic-1\n"):
         assert folder.parse_folder_name(name) is None
     renamed = folder.renamed_folder(TopicPartition("t" * 249, 7), bytes(16), folder.DELETE_FOLDER)
     assert len(renamed) == 255

@@ -230,6 +230,28 @@ def test_a_damaged_index_is_made_anew_from_the_markers(damage: bytes, is_clean: 
     run(test)
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("bases", [[0], [2], [0, 2, 4]])
+def test_where_all_indexes_of_a_segment_are_gone_aborted_records_stay_so(bases: list[int], is_clean: bool) -> None:
+    async def test(rig: Rig, writer: Writer) -> None:
+        for _ in range(3):
+            await writer.begin(5)
+            await writer.end(5)
+            if writer.log.log_end_offset < 6:
+                await writer.log.roll()
+        before = list(writer.log.aborted)
+        await rig.checkpoint()
+        await (rig.close() if is_clean else rig.die())
+        for base in bases:
+            for suffix in (".index", ".timeindex", ".txnindex"):
+                await rig.in_worker(rig.disk.remove, f"{FOLDER}/{base:020d}{suffix}")
+        log = await rig.open()
+        assert log.aborted == before and len(before) == 3
+        assert [await writer.indexed(base) for base in (0, 2, 4)] == [[each] for each in before]
+
+    run(test)
+
+
 def test_what_a_torn_checkpoint_left_in_the_index_is_not_believed() -> None:
     async def test(rig: Rig, writer: Writer) -> None:
         await writer.begin(5)
