@@ -47,7 +47,8 @@ CHAOS_SECONDS ?= 120
 chaos: $(VENV)/.ready
 	PENSTOCK_CHAOS_SECONDS=$(CHAOS_SECONDS) $(BIN)/pytest tests/chaos -v
 
-# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), with Spark's own Kafka connector (PySpark
+# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), with Kafka Streams, Connect and
+# MirrorMaker, with Spark's own Kafka connector (PySpark
 # 4.0.0 in an environment of its own), and with Go and JavaScript clients where go and node are installed; then, with the
 # extra `spark`, our own source, sink and pipelines with a real Kafka. What was left out is listed. The ordinary run skips
 # these tests.
