@@ -47,11 +47,10 @@ CHAOS_SECONDS ?= 120
 chaos: $(VENV)/.ready
 	PENSTOCK_CHAOS_SECONDS=$(CHAOS_SECONDS) $(BIN)/pytest tests/chaos -v
 
-# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), with Kafka Streams, Connect and
-# MirrorMaker, with Spark's own Kafka connector (PySpark
-# 4.0.0 in an environment of its own), and with Go and JavaScript clients where go and node are installed; then, with the
-# extra `spark`, our own source, sink and pipelines with a real Kafka. What was left out is listed. The ordinary run skips
-# these tests.
+# With Apache Kafka 4.3.1 and its tools (from Maven; needs java 17+ and mvn), with Kafka Streams, Connect and MirrorMaker,
+# with Spark's own Kafka connector (PySpark 4.0.0 in an environment of its own), with older releases of Python's clients,
+# and with Go and JavaScript clients where go and node are installed; then, with the extra `spark`, our own source, sink
+# and pipelines with a real Kafka. What was left out is listed. The ordinary run skips these tests.
 INTEROP_OF_SPARK := $(addprefix tests/interop/test_interop_spark,.py _checkpoint.py _lake.py _security.py _sink.py _stream.py)
 WITH_KAFKA := classpath="$$(tools/kafka_oracle classpath)" && PENSTOCK_TEST_KAFKA_CLASSPATH="$$classpath" PENSTOCK_TEST_DOWNLOADS=1
 interop: $(VENV)/.ready $(SPARK_VENV)/.ready

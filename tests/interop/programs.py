@@ -87,7 +87,7 @@ def prepared(name: str, files: list[Path], *steps: list[str]) -> Path:
 Program = Callable[[str, str], list[dict[str, Any]]]
 """Given the bootstrap address and a prefix for its topics, the lines that it printed."""
 
-CLIENTS = ("java", "franz-go", "platformatic", "kafkajs")
+CLIENTS = ("java", "franz-go", "kafka-go", "platformatic", "kafkajs")
 CLIENTS_OF_GROUPS = (*CLIENTS, "sarama")
 JAVA_PROGRAMS = {"records": ("Client",), "groups": ("Groups", "Transactions")}
 GO_ARGUMENTS: dict[str, tuple[list[str], ...]] = {"records": ([],), "groups": (["groups"], ["transactions"])}
@@ -99,6 +99,8 @@ def client_program(client: str, about: str = "records") -> Program:
         return _java_program(about)
     if client == "franz-go":
         return _go_program("go", client, *GO_ARGUMENTS[about])
+    if client == "kafka-go":
+        return _go_program("kafka-go", client, [] if about == "records" else ["groups"])
     if client == "sarama":
         return _go_program("sarama", client, [])
     return _javascript_program(client, about)

@@ -1,4 +1,4 @@
-"""Clients of other languages, unchanged, do round trips with our broker: Java, Go (franz-go) and JavaScript.
+"""Clients of other languages, unchanged, do round trips with our broker: Java, Go (franz-go, kafka-go) and JavaScript.
 
 Each has one program that does the same things in its own way and prints what it got; here is what is right. A program
 that can't do something says so (``left_out``), and the test is skipped with its reason.

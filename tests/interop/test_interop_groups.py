@@ -1,4 +1,4 @@
-"""Groups and transactions with clients of other languages, unchanged: Java, Go (franz-go, Sarama) and JavaScript.
+"""Groups and transactions with clients of other languages: Java, Go (franz-go, kafka-go, Sarama) and JavaScript.
 
 The programs print what they saw, in each of the protocols that they know; here is what is right, which is what they
 print with a real Kafka. What one can't do it says (``left_out``), and the test is skipped with its reason.
