@@ -79,7 +79,7 @@ def test_json_lines_say_everything_about_a_record(penstock: Cli, orders: str) ->
     penstock.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, given)))
     first, second, third, fourth = consumed(penstock, orders)
     assert first["timestamp"] == 1_700_000_000_000 and first["headers"] == [{"key": "h", "value": "x"}]
-    assert second["value"] == '{"n":1}' and second["key"] is None
+    assert second["value"] == '{"n": 1}' and second["key"] is None
     assert (third["key"], third["value"]) == ("k", None)
     assert fourth["value_base64"] == "/wA=" and fourth["headers"] == [{"key": "h", "value": None}]
     assert {one["partition"] for one in (first, second, third, fourth)} == {1}
@@ -199,6 +199,7 @@ def test_lines_are_written_as_they_come(penstock: Cli, orders: str, started: Any
         ('{"value": "x", "value_base64": "eA=="}', "it has both value and value_base64"),
         ('{"value": "x", "headers": 3}', "headers should be"),
         ("", "the line is empty"),
+        pytest.param('{"value": ' + "[" * 3_000 + "]" * 3_000 + "}", "nested too deeply", id="deep"),
     ],
 )
 def test_a_bad_line_is_named_and_exactly_those_before_it_are_written(

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "penstock consume orders --json | penstock produce copy-of-orders --json",
         notes="""\
 --json takes an object per line with value and, if you like, key, headers (an object, or a list of key and value),
-partition and timestamp (ms). A value of null is a tombstone; one that is no text is written as its JSON text;
+partition and timestamp (ms). A value of null is a tombstone; one that is no text is written as it stands;
 key_base64 and value_base64 hold what is no UTF-8. topic and offset, as consume prints them, are ignored.
 
 Lines are written as they come. When one can't be used, the lines before it are written, nothing behind it is read,

@@ -32,10 +32,20 @@ def test_whatever_a_record_holds_survives_json(key: Any, value: Any, headers: An
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [("text", b"text"), (5, b"5"), (True, b"true"), ({"a": [1, None]}, b'{"a":[1,null]}'), ("", b""), (None, None)],
+    [
+        (b'"te\\u0078t"', b"text"),
+        (b'""', b""),
+        (b"null", None),
+        (b"5", b"5"),
+        (b"true", b"true"),
+        (b"1.10", b"1.10"),
+        (b"1e999", b"1e999"),
+        (b'{"a": 1,  "a": [null, "\\u0078"]}', b'{"a": 1,  "a": [null, "\\u0078"]}'),
+    ],
 )
-def test_a_value_that_is_no_text_is_written_as_its_json(value: Any, written: bytes | None) -> None:
-    assert parse_record(json.dumps({"value": value}).encode()).value == written
+def test_a_value_that_is_no_text_is_written_as_it_stands_in_the_line(value: bytes, written: bytes | None) -> None:
+    whole = b'{"key" : %s , "value" : %s , "headers": {"h": %s }}' % (value, value, value)
+    assert parse_record(whole) == InputRecord(written, written, (("h", written),))
 
 
 @pytest.mark.parametrize(
@@ -58,7 +68,11 @@ def test_a_value_that_is_no_text_is_written_as_its_json(value: Any, written: byt
         (b'{"value": 1, "timestamp": -1}', "timestamp should be"),
         (b'{"value": 1, "partition": 1.5}', "partition should be"),
         (b'{"value": 1, "partition": 2147483648}', "partition should be"),
+        (b'{"value": 1, "partition": [0]}', "partition should be a whole number from 0 on, not [0]"),
         (b'{"value": "\\ud800"}', "invalid JSON"),
+        (b'{"value": ["\xff"]}', "invalid JSON"),
+        (b'{"value": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "its JSON is nested too deeply"),
+        (b'{"value": 1, "headers": ' + b"[" * 3_000 + b"]" * 3_000 + b"}", "its JSON is nested too deeply"),
     ],
 )
 def test_a_line_that_is_no_record_says_why(line: bytes, says: str) -> None:
