@@ -67,10 +67,15 @@ def test_settings_and_partitions_change_together(penstock: Cli, topic_name: str)
     ("change", "says"),
     [
         (["--config", "retention.mss=1", "--partitions", "9"], "did you mean retention.ms?"),
+        (
+            ["--delete-config", "retention.mss", "--partitions", "9"],
+            "no setting retention.mss (did you mean retention.ms?)",
+        ),
+        (["--config", "segment.bytes=2000000", "--delete-config", "nothing.like.it"], "no setting nothing.like.it"),
         (["--config", "retention.ms=never", "--partitions", "9"], "retention.ms"),
         (["--config", "segment.bytes=2000000", "--partitions", "2"], "there can only be more"),
     ],
-    ids=["a misspelt setting", "a wrong value", "fewer partitions"],
+    ids=["a misspelt setting", "a misspelt one deleted", "an unknown one deleted", "a wrong value", "fewer partitions"],
 )
 def test_a_change_of_which_a_part_is_wrong_changes_nothing(
     penstock: Cli, topic_name: str, change: list[str], says: str

@@ -48,6 +48,7 @@ async def alter(client: Client, options: argparse.Namespace) -> int:
         raise CommandFailed(f"{topic.name} has {counted(now, 'partition')} already; there can only be more, not fewer")
     admin, resource, configs = Admin(client), ConfigResource("topic", topic.name), dict(options.config)
     changes = bool(configs or options.delete_config)
+    await _check_deleted(admin, resource, options.delete_config)
     try:
         # A look at both first: settings that are fine must not stay behind when the partitions are refused.
         for validate_only in (True, False):
@@ -72,6 +73,19 @@ async def alter(client: Client, options: argparse.Namespace) -> int:
     done += [f"{counted(options.partitions, 'partition')} instead of {now}"] if options.partitions else []
     print(f"altered {topic.name}: {', '.join(done)}")
     return OK
+
+
+async def _check_deleted(admin: Admin, resource: ConfigResource, names: Iterable[str]) -> None:
+    """A broker deletes a setting that nobody has heard of without a word."""
+    from penstock.config.topic_settings import TOPIC_SETTINGS
+
+    unknown = [name for name in names if name not in TOPIC_SETTINGS]
+    if unknown:
+        described = [one.name for one in await admin.describe_configs(resource)]  # another broker may know others
+        for name in unknown:
+            if name not in described:
+                hint = nearest(name, {*described, *TOPIC_SETTINGS})
+                raise CommandFailed(f"topics have no setting {name}{hint}; nothing was changed")
 
 
 async def delete(client: Client, options: argparse.Namespace) -> int:
