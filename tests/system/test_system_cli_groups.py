@@ -74,6 +74,19 @@ def commit(penstock: Cli, group: str, topic: str, offset: int = 2) -> None:
     penstock.ok("groups", "reset-offsets", group, "--topic", topic, "--to-offset", offset, "--execute")
 
 
+def test_a_group_with_a_name_that_no_terminal_should_obey_is_shown_on_a_line_of_its_own(
+    penstock: Cli, topic: str
+) -> None:
+    name = f"{topic}\nb\x1b[31m"
+    shown = f"{topic}\\nb\\x1b[31m"
+    commit(penstock, name, topic)
+    assert any(line.startswith(f"{shown} ") for line in penstock.ok("groups", "list").out.splitlines())
+    assert penstock.ok("groups", "describe", name).out.startswith(f"{shown}: ")
+    assert described(penstock, name)["group"] == name
+    assert f"did you mean {shown}?" in penstock("groups", "describe", name[:-1]).err
+    assert penstock.ok("groups", "delete", name).out == f"deleted {shown}\n"
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_is_listed_and_described_with_its_members_and_its_lag(
     penstock: Cli, bootstrap: str, topic: str, protocol: str

@@ -44,8 +44,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """`` (did you mean X?)``, or nothing when nothing is near."""
     import difflib  # for those who mistype
 
+    from penstock.cli.printable import printable
+
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {found[0]}?)" if found else ""
+    return f" (did you mean {printable(found[0])}?)" if found else ""
 
 
 def counted(count: int, noun: str) -> str:

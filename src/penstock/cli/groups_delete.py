@@ -7,7 +7,7 @@ import argparse
 from penstock.cli.connection import sentence
 from penstock.cli.failures import OK, CommandFailed
 from penstock.cli.groups_show import unknown_group
-from penstock.cli.output import print_json
+from penstock.cli.output import print_json, print_line
 from penstock.client import Client
 from penstock.client.groups import EMPTY_STATES, Groups
 from penstock.model import ErrorCode
@@ -31,7 +31,7 @@ async def delete(client: Client, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"deleted": deleted})
     for name in deleted if not options.json else ():
-        print(f"deleted {name}")
+        print_line(f"deleted {name}")
     failed = [error for error in outcomes.values() if error is not None and error.code not in gone]
     if failed:
         raise CommandFailed("; ".join(map(sentence, failed)))

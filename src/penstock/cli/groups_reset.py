@@ -9,7 +9,7 @@ from typing import NamedTuple
 from penstock.cli.connection import check_partitions, find_topic, sentence
 from penstock.cli.failures import OK, CommandFailed, counted
 from penstock.cli.groups_show import unknown_group
-from penstock.cli.output import Column, note, print_json, print_table
+from penstock.cli.output import Column, note, print_json, print_line, print_table
 from penstock.client import Client
 from penstock.client.admin import EARLIEST, LATEST, Admin
 from penstock.client.groups import GroupOffset, Groups
@@ -45,7 +45,7 @@ async def reset(client: Client, options: argparse.Namespace) -> int:
         return OK
     _print(moves)
     if options.execute:
-        print(f"moved group {name} in {counted(len(moves), 'partition')}")
+        print_line(f"moved group {name} in {counted(len(moves), 'partition')}")
     else:
         note("nothing was changed: --execute does it")
     return OK

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from penstock.cli.failures import OK, CommandFailed, counted, nearest
-from penstock.cli.output import Column, print_json, print_table
+from penstock.cli.output import Column, print_json, print_line, print_table
 from penstock.cli.progress import Progress
 from penstock.client import Client, ClientError
 from penstock.client.admin import LATEST, Admin
@@ -177,7 +177,7 @@ def _print(details: Details) -> None:
     group = details.group
     facts = [f"{group.kind} group", group.state, counted(len(group.members), "member"), f"lag {details.lag:,}"]
     facts += [f"assignor {group.assignor}"] if group.assignor else []
-    print(f"{group.group_id}: {', '.join(facts)}, coordinator {group.coordinator_id}")
+    print_line(f"{group.group_id}: {', '.join(facts)}, coordinator {group.coordinator_id}")
     if details.partitions:
         clients = {member.member_id: member.client_id for member in group.members}
         columns = [

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
+from penstock.cli.printable import display_width, printable
 from penstock.runtime.streams import terminal_columns
 
 FOLDED_WIDTH_MIN = 24
@@ -25,18 +26,23 @@ class Column(NamedTuple):
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], *, title: str = "") -> None:
     cells = [[shown(cell) for cell in row] for row in rows]
     titles = [column.title for column in columns]
-    widths = [max(map(len, texts)) for texts in zip(titles, *cells, strict=True)]
+    widths = [max(map(display_width, texts)) for texts in zip(titles, *cells, strict=True)]
     if sys.stdout.isatty() and _fits(widths):
         _print_rich_table(columns, cells, title, widest=widths.index(max(widths)))
         return
     if title:
-        print(title)
+        print_line(title)
     for line in (titles, *cells):
         aligned = (
-            text.rjust(width) if column.is_number else text.ljust(width)
+            _padded(text, width, is_number=column.is_number)
             for text, width, column in zip(line, widths, columns, strict=True)
         )
         print("  ".join(aligned).rstrip())
+
+
+def _padded(text: str, width: int, *, is_number: bool) -> str:
+    padding = " " * (width - display_width(text))
+    return padding + text if is_number else text + padding
 
 
 def _fits(widths: Sequence[int]) -> bool:
@@ -53,7 +59,8 @@ def _print_rich_table(columns: Sequence[Column], cells: Sequence[Sequence[str]],
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    heading = Text(printable(title)) if title else None
+    table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns):
         justify: Literal["left", "right"] = "right" if column.is_number else "left"
         table.add_column(column.title, justify=justify, overflow="fold", no_wrap=number != widest)
@@ -67,7 +74,12 @@ def shown(cell: object) -> str:
         return "yes" if cell else "no"
     if isinstance(cell, int):
         return f"{cell:,}"
-    return "" if cell is None else str(cell)
+    return "" if cell is None else printable(str(cell))
+
+
+def print_line(sentence: str) -> None:
+    """A heading or a result in words, with names in it that somebody else chose: it stays one line."""
+    print(printable(sentence))
 
 
 def print_json(document: Any) -> None:

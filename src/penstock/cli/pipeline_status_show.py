@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from penstock.cli.failures import OK, CommandFailed, counted
-from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table, time_in_words
+from penstock.cli.output import Column, bytes_in_words, note, print_json, print_line, print_table, time_in_words
 from penstock.cli.pipeline_security import with_command_config
 from penstock.client import ClientError
 from penstock.runtime.files import DiskFileSystem
@@ -72,7 +72,7 @@ def _read(folder: Folder, pipeline: Pipeline | None, options: argparse.Namespace
 
 def _print(status: dict[str, Any]) -> None:
     since = time_in_words(status["updated_ms"] if status["state"] != "running" else status["started_ms"])
-    print(f"{status['pipeline']}: {status['state']} since {since}, process {status['pid']} on {status['host']}")
+    print_line(f"{status['pipeline']}: {status['state']} since {since}, process {status['pid']} on {status['host']}")
     if status["reason"]:
         print(f"  {status['reason']}")
     columns = [

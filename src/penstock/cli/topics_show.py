@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from penstock.cli.connection import unknown_topic
 from penstock.cli.failures import OK, CommandFailed, counted
-from penstock.cli.output import Column, bytes_in_words, print_json, print_table
+from penstock.cli.output import Column, bytes_in_words, print_json, print_line, print_table
 from penstock.cli.progress import Progress
 from penstock.client import Client, ClientError, PartitionView, TopicView
 from penstock.client.admin import EARLIEST, LATEST, Admin, ConfigEntry, ConfigResource
@@ -138,7 +138,7 @@ def _document(details: Details) -> dict[str, Any]:
 
 def _print(details: Details) -> None:
     topic = details.topic
-    print(
+    print_line(
         f"{topic.name}: {counted(len(topic.partitions), 'partition')}, {counted(_replicas(topic), 'replica')} each, "
         f"id {_id_text(topic.topic_id) or 'unknown'}{', internal' if topic.is_internal else ''}"
     )

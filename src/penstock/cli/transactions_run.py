@@ -8,7 +8,7 @@ from typing import Any
 from penstock.cli.connection import check_partitions, find_topic
 from penstock.cli.failures import OK, CommandFailed, nearest
 from penstock.cli.groups_show import partitions_in_words
-from penstock.cli.output import Column, print_json, print_table, time_in_words
+from penstock.cli.output import Column, print_json, print_line, print_table, time_in_words
 from penstock.client import Client
 from penstock.client.transactions import TransactionDescription, Transactions
 from penstock.model import TopicPartition
@@ -143,4 +143,4 @@ def _say(options: argparse.Namespace, document: dict[str, Any], sentence: str) -
     if options.json:
         print_json({"aborted": document})
     else:
-        print(sentence)
+        print_line(sentence)

@@ -42,6 +42,33 @@ def test_a_table_in_a_pipe_is_plain_aligned_text(capsys: pytest.CaptureFixture[s
     ]
 
 
+def test_a_name_can_neither_break_its_row_nor_speak_to_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(COLUMNS, [("a\nb", 1), ("\x1b[31mred\u202e\x9b", 22)], title="of\x07 all")
+    assert capsys.readouterr().out.splitlines() == [
+        "of\\x07 all",
+        "topic                  records",
+        "a\\nb                         1",
+        "\\x1b[31mred\\u202e\\x9b       22",
+    ]
+
+
+def test_a_drawn_table_escapes_names_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    print_table(COLUMNS, [("a\nb\x1b]0;title\x07", 1)], title="of\x07 all")
+    assert "a\\nb\\x1b]0;title\\x07" in screen.getvalue() and "of\\x07 all" in screen.getvalue()
+
+
+def test_columns_are_aligned_by_what_a_terminal_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(COLUMNS, [("注文", 1), ("cafe\u0301", 2), ("naïve", 3)])
+    assert capsys.readouterr().out.splitlines() == [
+        "topic  records",
+        "注文         1",
+        "cafe\u0301         2",
+        "naïve        3",
+    ]
+
+
 def test_a_table_on_a_terminal_is_drawn_and_names_are_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stdout", screen)
