@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import subprocess
-from pathlib import Path
-
 import pytest
 
 from support.clients.base import Admin, Client
 from support.clients.choose import CLIENTS, LIBRARIES, make_admin, make_client
-from support.clients.kcat import is_installed
+from support.installed import installed
 from support.verbs import Topic, create_topic, describe_topic
 from support.wire import Wire
 
@@ -18,10 +14,7 @@ from support.wire import Wire
 @pytest.fixture(scope="session", autouse=True)
 def kcat_installed() -> None:
     """Tries once where it is missing; without it, its tests are skipped and say so."""
-    script = Path(__file__).parents[1] / "support" / "install_debian.sh"
-    if not is_installed():
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(["sh", str(script)], check=False, timeout=120)
+    installed("kcat")
 
 
 @pytest.fixture(params=CLIENTS)

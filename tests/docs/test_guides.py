@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ import pytest
 
 from docs.guide import Step, commands_that_nobody_runs, matches, steps_of
 from support.broker import BrokerProcess, penstock_environment
+from support.installed import installed
 
 REPOSITORY = Path(__file__).parents[2]
 GUIDES = REPOSITORY / "docs" / "guides"
@@ -151,15 +150,6 @@ def test_a_guide_does_what_it_says(guide: Path, terminal: Terminal) -> None:
 )
 def test_no_page_shows_a_command_that_nobody_runs(page: Path) -> None:
     assert commands_that_nobody_runs(page) == []
-
-
-def installed(program: str) -> bool:
-    """Tries once where it is missing."""
-    script = REPOSITORY / "tests" / "support" / "install_debian.sh"
-    if shutil.which(program) is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            subprocess.run(["sh", str(script)], check=False, timeout=120)
-    return shutil.which(program) is not None
 
 
 def test_the_copy_from_kafka_is_the_one_that_was_tried() -> None:

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what some tests use beyond Python packages: kcat (conformance tests, guides) and rsync (a guide). Does nothing
-# where they are there already; says why where one can't be had (the tests that need it are skipped then, with that
-# reason).
+# Installs what some tests use beyond Python packages: kcat (conformance tests, guides), rsync (a guide), zsh and fish
+# (completion). Does nothing where they are there already; says why where one can't be had (the tests that need it are
+# skipped then, with that reason).
 set -u
 missing=""
-for program in kcat rsync; do
+for program in kcat rsync zsh fish; do
     command -v "$program" >/dev/null 2>&1 || missing="$missing $program"
 done
 [ -z "$missing" ] && exit 0
@@ -14,7 +14,11 @@ if ! command -v apt-get >/dev/null 2>&1; then
 fi
 as_root=""
 [ "$(id -u)" -eq 0 ] || as_root="sudo -n"
-# shellcheck disable=SC2086  # a list
-{ $as_root apt-get update -qq && DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $missing; } >/dev/null 2>&1 \
-    || echo "could not be installed:$missing; the tests that need it will be skipped" >&2
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -qq >/dev/null 2>&1
+# One by one: what one release lacks must not keep the others away.
+for program in $missing; do
+    $as_root apt-get install -y -qq --no-install-recommends "$program" >/dev/null 2>&1 \
+        || echo "could not be installed: $program; the tests that need it will be skipped" >&2
+done
 exit 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from penstock.cli.arguments import BOOTSTRAP_VARIABLE
 from penstock.cli.completion import script
 from support.broker import penstock_environment
+from support.installed import installed
 
 NOBODY = "127.0.0.1:1"
 ASK = {
@@ -36,9 +36,8 @@ source $argv[1]; complete -C "$argv[2..-1]" | string split -f1 \\t
 
 def offered(shell: str, folder: Path, *words: str, bootstrap: str = NOBODY) -> list[str]:
     """What a TAB behind ``words`` offers in ``folder``; ``bootstrap`` is what the environment says."""
-    program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"{shell} is not installed")
+    if not installed(shell):
+        pytest.skip(f"{shell} is not installed and could not be (tests/support/install_debian.sh)")
     file = folder.parent / f"penstock.{shell}"
     file.write_text(script(shell))
     command = folder.parent / "programs" / "penstock"
@@ -48,7 +47,7 @@ def offered(shell: str, folder: Path, *words: str, bootstrap: str = NOBODY) -> l
     path = os.pathsep.join([str(command.parent), os.environ["PATH"]])
     environment = {**penstock_environment(), "PATH": path, BOOTSTRAP_VARIABLE: bootstrap}
     isolated = {"bash": ["--norc"], "zsh": ["-f"], "fish": ["--no-config"]}[shell]
-    arguments = [program, *isolated, "-c", ASK[shell], *([] if shell == "fish" else [shell]), str(file), *words]
+    arguments = [shell, *isolated, "-c", ASK[shell], *([] if shell == "fish" else [shell]), str(file), *words]
     done = subprocess.run(
         arguments, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=30
     )

@@ -120,6 +120,12 @@ _penstock_names() {{
         [[ $name == "$word"* ]] && COMPREPLY+=("$name")
     done < <("${{COMP_WORDS[0]}}" completion --names "$1" --line "$COMP_LINE" 2>/dev/null </dev/null)
 }}
+_penstock_files() {{
+    local name
+    while IFS= read -r name; do  # the shell would cut names at their blanks; the bash of macOS has no mapfile
+        COMPREPLY+=("$name")
+    done < <(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}")
+}}
 _penstock() {{
     local word="${{COMP_WORDS[COMP_CWORD]}}" before="${{COMP_WORDS[COMP_CWORD-1]}}" at="" words="" options="" names="" i
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -141,7 +147,7 @@ _penstock() {{
     elif [[ -n $names ]]; then
         _penstock_names "$names"
     else
-        COMPREPLY=($(compgen -f -- "$word"))
+        _penstock_files
     fi
 }}
 complete -o filenames -F _penstock penstock
@@ -156,8 +162,9 @@ def bash(found: list[Place]) -> str:
         words.append(f'        "{place.text}") words="{plain}" options="{options}"{names} ;;')
         for word in place.options:
             if word.takes_value:
-                reply = f'compgen -W "{" ".join(word.choices)}"' if word.choices else "compgen -f"
-                reply = f"_penstock_names {word.names_of}" if word.names_of else f'COMPREPLY=($({reply} -- "$word"))'
+                choices = " ".join(word.choices)
+                reply = f'COMPREPLY=($(compgen -W "{choices}" -- "$word"))' if choices else "_penstock_files"
+                reply = f"_penstock_names {word.names_of}" if word.names_of else reply
                 values.append(f'        "{place.text} {word.text}") {reply}; return ;;')
     paths = "|".join(f'"{place.text}"' for place in found if place.path)
     return _BASH.format(paths=paths, values="\n".join(values), words="\n".join(words))

@@ -15,6 +15,7 @@ from support.shells import offered
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "a-file.log").touch()
+    (tmp_path / "here" / "a * log").touch()
     return tmp_path / "here"
 
 
@@ -39,7 +40,14 @@ def test_values_of_a_fixed_choice_are_offered(shell: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_files_are_offered_where_a_file_is_meant(shell: str, folder: Path) -> None:
-    assert "a-file.log" in offered(shell, folder, "penstock", "log", "dump", "")
+    assert offered(shell, folder, "penstock", "log", "dump", "a-") == ["a-file.log"]
+    assert offered(shell, folder, "penstock", "serve", "--config", "a-") == ["a-file.log"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_file_whose_name_has_blanks_is_one_file(shell: str, folder: Path) -> None:
+    assert offered(shell, folder, "penstock", "log", "dump", "a") == ["a * log", "a-file.log"]
+    assert offered(shell, folder, "penstock", "serve", "--config", "a") == ["a * log", "a-file.log"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
