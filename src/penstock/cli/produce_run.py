@@ -99,16 +99,19 @@ async def produce(client: Client, options: argparse.Namespace) -> int:
         request_bytes_max=REQUEST_BYTES_MAX,
         delivery_timeout_s=options.timeout,
     )
-    async with producer:
-        try:
-            stop = await _feed(producer, topic, options, account, ThreadWorkers(threads_max=1))
-            await producer.flush()
-        except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what was sent gets its time to arrive, and is told
-            await _flush_for(producer, options.timeout)
-            account.abandon()
-            note(f"penstock: stopped: {_told(account, topic.name, options)}")
-            raise
-    account.abandon()
+    try:
+        async with producer:
+            try:
+                stop = await _feed(producer, topic, options, account, ThreadWorkers(threads_max=1))
+                await producer.flush()
+            except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what was sent gets its time to arrive, and is told
+                await _flush_for(producer, options.timeout)
+                raise
+            finally:
+                account.abandon()
+    except asyncio.CancelledError:  # outside: it may come while the producer closes, behind the last line
+        note(f"penstock: stopped: {_told(account, topic.name, options)}")
+        raise
     if account.first_failure is not None and (stop is None or account.first_failure.line < stop.line):
         failed = account.first_failure
         raise CommandFailed(f"line {failed.line}: {failed.why}; {_told(account, topic.name, options)}")

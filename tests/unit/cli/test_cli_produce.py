@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
 
+import pytest
+
+from penstock.cli import produce_run
 from penstock.cli.produce_run import Account, Stop
-from penstock.client import ClientError
+from penstock.client import ClientError, TopicView
 from penstock.client.outbox import Delivery, Outgoing, Record
 from penstock.model import ErrorCode, TopicPartition
 
@@ -61,3 +67,54 @@ def test_where_the_broker_names_none_the_first_line_is_told() -> None:
         assert sent.account.first_failure == Stop(2, "one of them is wrong")
 
     asyncio.run(story())
+
+
+class SlowToClose:
+    """A producer that has written everything at once and then takes its time to close."""
+
+    is_closing = asyncio.Event()
+
+    def __init__(self, client: object, **options: object) -> None:
+        pass
+
+    async def __aenter__(self) -> SlowToClose:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self.is_closing.set()
+        await asyncio.Event().wait()
+
+    async def send(self, topic: str, partition: int | None, record: Record) -> Delivery:
+        batch = Outgoing(TopicPartition(topic, 0), 0.0, 0, None)
+        delivery = batch.append(record, 0, 1)
+        batch.succeeded(0, -1)
+        return delivery
+
+    async def flush(self) -> None:
+        pass
+
+
+def test_who_is_stopped_behind_the_last_line_says_what_was_written_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def topic(*_: object) -> TopicView:
+        return TopicView("t", bytes(16), ErrorCode.NONE, False, ())
+
+    async def two_lines(*_: object) -> AsyncIterator[list[bytes]]:
+        yield [b"one", b"two"]
+
+    for name, stand_in in (("Producer", SlowToClose), ("_topic", topic), ("lines", two_lines)):
+        monkeypatch.setattr(produce_run, name, stand_in)
+    options: dict[str, Any] = {"acks": "all", "compression": "none", "timeout": 5, "header": [], "quiet": True}
+    options |= dict.fromkeys(("partition", "key_separator"))
+    client: Any = None
+
+    async def story() -> None:
+        task = asyncio.create_task(produce_run.produce(client, argparse.Namespace(**options, json=False)))
+        await SlowToClose.is_closing.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(story())
+    assert capsys.readouterr().err == "penstock: stopped: 2 records written to t\n"
