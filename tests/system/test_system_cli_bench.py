@@ -56,7 +56,7 @@ def test_an_empty_topic_can_t_be_read(penstock: Cli, topic_name: str) -> None:
     assert "is empty" in penstock("bench", "consume", "--topic", topic_name).failed_with(1)
 
 
-@pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_in_the_middle_removes_the_topic(penstock: Cli, with_signal: signal.Signals, code: int) -> None:
     process = penstock.start("bench", "produce", "--records", "100M", "--rate", 100, "--batch-size", 1)
     try:
@@ -68,3 +68,19 @@ def test_a_signal_in_the_middle_removes_the_topic(penstock: Cli, with_signal: si
         process.wait()
     assert process.returncode == code and b"Traceback" not in err
     assert leftovers(penstock) == []
+
+
+def test_with_nohup_a_closed_terminal_ends_nothing(penstock: Cli) -> None:
+    process = penstock.start(
+        *("bench", "produce", "--records", "100M", "--rate", 100, "--batch-size", 1),
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    try:
+        eventually(lambda: leftovers(penstock), what="the topic of the test")
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=DEADLINE_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 143, "the first that it heard"

@@ -1,7 +1,7 @@
 """From the command line to a client: where the broker is, the machine's adapters, and errors in one sentence.
 
-A command is a coroutine that gets a ``Client``. Ctrl-C and SIGTERM cancel it (it may say what it had done so far, and
-clears up); after Ctrl-C ``KeyboardInterrupt`` goes up to ``main``.
+A command is a coroutine that gets a ``Client``. Ctrl-C, SIGTERM and SIGHUP cancel it (it may say what it had done so
+far, and clears up); after Ctrl-C ``KeyboardInterrupt`` goes up to ``main``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from penstock.cli.arguments import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE, COMMAND_CONFIG_VARIABLE
-from penstock.cli.failures import TERMINATED, CommandFailed, WrongUsage, nearest
+from penstock.cli.failures import HUNG_UP, TERMINATED, CommandFailed, WrongUsage, nearest
 from penstock.client import BrokerUnreachable, Client, ClientError, TopicView, parse_bootstrap
 from penstock.client.security import PLAINTEXT, Security
 from penstock.model import ErrorCode
@@ -42,9 +42,10 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
     except ValueError as error:
         raise WrongUsage(f"{origin}: {error}") from None
     security = _security(options)
+    come: list[str] = []
 
     async def main() -> int:
-        process.on_sigterm(_cancel_of_this_task())
+        process.on_end_signals(_cancel_this_task(come))
         tasks = LoopTasks()
         client = Client(
             bootstrap,
@@ -65,7 +66,7 @@ def run_with_client(options: argparse.Namespace, command: Callable[[Client], Awa
     try:
         return process.run(main())
     except asyncio.CancelledError:
-        return TERMINATED
+        return HUNG_UP if come[:1] == ["SIGHUP"] else TERMINATED
     except UnicodeEncodeError:
         raise WrongUsage("an argument holds bytes that are no UTF-8: names and settings are text") from None
     except BrokerUnreachable as error:
@@ -82,10 +83,16 @@ def _security(options: argparse.Namespace) -> Security:
     return security_of(options)
 
 
-def _cancel_of_this_task() -> Callable[[], object]:
+def _cancel_this_task(come: list[str]) -> Callable[[str], None]:
+    """What to do at a signal, which is then one of those that have ``come``."""
     task = asyncio.current_task()
     assert task is not None
-    return task.cancel
+
+    def cancel(signal_name: str) -> None:
+        come.append(signal_name)
+        task.cancel()
+
+    return cancel
 
 
 def _advice(origin: str) -> str:

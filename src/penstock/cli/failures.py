@@ -5,6 +5,7 @@
 2    the command line or a setting is wrong: nothing was tried
 130  Ctrl-C
 143  SIGTERM, from a command that talks to a broker: it has cleared up
+129  SIGHUP, the same: its terminal was closed
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
 TERMINATED = 143
+HUNG_UP = 129
 
 EXIT_CODES = "exit codes: 0 done · 1 failed · 2 wrong command line · 130 stopped by Ctrl-C"
 

@@ -83,9 +83,13 @@ def end_after(seconds: float) -> None:
     timer.start()
 
 
-def on_sigterm(callback: Callable[[], object]) -> None:
-    """For a command: SIGINT is the runner's, which cancels and raises ``KeyboardInterrupt``."""
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, callback)
+def on_end_signals(callback: Callable[[str], object]) -> None:
+    """For a command, at SIGTERM and SIGHUP (its terminal was closed), with the signal's name. SIGINT is the runner's,
+    which cancels and raises ``KeyboardInterrupt``."""
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, callback, "SIGTERM")
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # else it was started with nohup, to outlive the terminal
+        loop.add_signal_handler(signal.SIGHUP, callback, "SIGHUP")
 
 
 @contextmanager
