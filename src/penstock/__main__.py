@@ -1,3 +1,3 @@
-from penstock.cli.main import main
+from penstock.cli.start import main
 
 raise SystemExit(main())

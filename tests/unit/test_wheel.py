@@ -45,10 +45,11 @@ def test_everything_below_src_is_in_it_and_nothing_else(wheel: Path) -> None:
 def test_it_runs_from_where_it_is_unpacked(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     (scripts,) = tmp_path.glob("*.dist-info/entry_points.txt")
-    assert "penstock = penstock.cli.main:main" in scripts.read_text()
+    assert "penstock = penstock.cli.start:main" in scripts.read_text()
     code = (
-        "import importlib.util, penstock; from penstock.cli.main import main\n"
-        "print(penstock.__file__, importlib.util.find_spec('pyspark_penstock').origin); main(['--version'])"
+        "import importlib.util, sys, penstock; from penstock.cli.start import main\n"
+        "print(penstock.__file__, importlib.util.find_spec('pyspark_penstock').origin)\n"
+        "sys.argv[1:] = ['--version']; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],

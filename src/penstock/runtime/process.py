@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import gc
+import inspect
 import os
 import resource
 import signal
@@ -63,8 +64,12 @@ def raise_open_file_limit() -> int:
 
 def run(main: Coroutine[Any, Any, T]) -> T:
     """Run on uvloop where it can be had, else on asyncio."""
-    with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(main)
+    try:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            return runner.run(main)
+    finally:
+        if inspect.getcoroutinestate(main) == inspect.CORO_CREATED:  # Ctrl-C was quicker than the loop
+            main.close()
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:

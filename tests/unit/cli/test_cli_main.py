@@ -157,6 +157,22 @@ def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         main_module._run(run, argparse.Namespace())
 
 
+@pytest.mark.parametrize("module", ["argparse", "penstock.cli.main", "penstock.cli.arguments", "penstock.cli.topics"])
+def test_ctrl_c_while_modules_are_loaded_is_quiet(module: str) -> None:
+    program = (
+        "import os, runpy, signal, sys\n"
+        "class Impatient:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Impatient)\n"
+        "sys.modules.pop('argparse', None)\n"
+        "sys.argv = ['penstock', 'topics', '--help']\n"
+        "runpy.run_module('penstock', run_name='__main__')"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=penstock_environment(), capture_output=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
 def test_help_imports_neither_asyncio_nor_rich_nor_the_client() -> None:
     for command in COMMANDS:
         code = (

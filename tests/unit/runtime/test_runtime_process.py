@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import pathlib
 import resource
@@ -301,3 +302,16 @@ def test_what_is_no_pipe_or_could_be_read_by_its_writer_is_not_watched(
 
     with open(os.open(tmp_path / name, flags), "wb", buffering=0) as stream:
         run(story(stream))
+
+
+def test_ctrl_c_before_the_loop_is_there_leaves_nothing_to_complain_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never_begun() -> None: ...
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(process, "loop_factory", interrupted)
+    main = never_begun()
+    with pytest.raises(KeyboardInterrupt):
+        process.run(main)
+    assert inspect.getcoroutinestate(main) == inspect.CORO_CLOSED, "Python warns of one that nobody awaited"
