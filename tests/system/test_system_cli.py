@@ -81,10 +81,13 @@ def test_a_port_in_use_is_refused(fresh_broker: BrokerProcess, make_broker: Call
 
 
 def test_a_folder_that_can_t_be_used_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
-    assert done.returncode == 1
-    assert str(tmp_path / "file") in done.stderr and "Traceback" not in done.stderr
+    file = tmp_path / "file"
+    file.write_text("not a folder")
+    for folder in (file, file / "below" / "it"):
+        done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
+        assert done.returncode == 1
+        why = f"{file} is a file, and a folder is wanted"
+        assert done.stderr == f"penstock: the data folder {folder} can't be used: {why}\n"
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,10 @@ def _make_durably(fs: FileSystem, data_dir: str) -> None:
     missing = [data_dir]
     while (parent := _parent(missing[-1])) != missing[-1] and not fs.exists(parent):
         missing.append(parent)
+    for path in (data_dir, parent):
+        if fs.exists(path) and not fs.is_dir(path):
+            why = f"{path} is a file, and a folder is wanted"
+            raise DataFolderUnusable(f"the data folder {data_dir} can't be used: {why}")
     fs.make_dirs(data_dir)
     for path in reversed(missing):
         try:
