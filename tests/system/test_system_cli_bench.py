@@ -42,6 +42,14 @@ def test_a_given_topic_gets_exactly_the_records_and_stays(penstock: Cli, topic_n
     assert penstock.ok("bench", "consume", "--topic", topic_name, "--json").document["records"] == 1_234
 
 
+def test_a_compacted_topic_gets_records_with_keys(penstock: Cli, topic_name: str) -> None:
+    penstock.ok("topics", "create", topic_name, "--partitions", 1, "--config", "cleanup.policy=compact,delete")
+    load = ("--records", 25, "--record-size", 100, "--batch-size", 1_200)
+    assert penstock.ok("bench", "produce", "--topic", topic_name, *load, "--json").document["bytes"] == 2_500
+    records = penstock.ok("consume", topic_name, "--json").lines
+    assert len(records) == 25 and {record["key"] for record in records} == {str(number) for number in range(10)}
+
+
 def test_no_more_records_are_counted_than_were_asked_for(penstock: Cli, topic_name: str) -> None:
     penstock.ok("topics", "create", topic_name, "--partitions", 1)
     penstock.ok("produce", topic_name, "-q", stdin="one\ntwo\nthree\n")

@@ -19,8 +19,8 @@ from penstock.cli.arguments import (
 _NOTES = """\
 Batches are made once and sent again and again, so that what is measured is the broker and not this program; latency is
 from sending a batch to its answer. Without --topic one is created for the test and deleted after it, also after
-Ctrl-C. MB are 1,000,000 bytes of values, before compression; of a topic that was there before, of its batches as
-they are."""
+Ctrl-C. A compacted topic gets records with keys, the same in each batch. MB are 1,000,000 bytes of values, before
+compression; of a topic that was there before, of its batches as they are."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

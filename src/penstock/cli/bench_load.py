@@ -58,13 +58,14 @@ def _rank(total: int, percent: float) -> int:
 class Template:
     """A batch of ``count`` records with a payload that is compressed already; only its header is made anew."""
 
-    def __init__(self, client: Client, *, count: int, record_size_bytes: int, compression: str) -> None:
+    def __init__(self, client: Client, *, count: int, record_size_bytes: int, compression: str, is_keyed: bool) -> None:
         self.count = count
         # Letters: random bytes would not compress at all, equal ones would vanish.
         text = base64.b64encode(client.random.random_bytes(count * record_size_bytes * 3 // 4 + 3))
         values = [text[n * record_size_bytes : (n + 1) * record_size_bytes] for n in range(count)]
         self._codec = CODEC_NAMES.index(compression)
-        records = [Record(number, 0, None, value) for number, value in enumerate(values)]
+        keys = [b"%d" % number if is_keyed else None for number in range(count)]
+        records = [Record(number, 0, keys[number], value) for number, value in enumerate(values)]
         self._payload = compress(self._codec, b"".join(encode_record(record, 0, 0) for record in records))
 
     def batch(self, now_ms: int) -> bytearray:
@@ -86,8 +87,11 @@ class Template:
 class Load:
     """Sends ``options.records`` records to all partitions of a topic, so many batches at a time to each."""
 
-    def __init__(self, client: Client, topic: TopicView, options: argparse.Namespace, bar: Progress) -> None:
+    def __init__(
+        self, client: Client, topic: TopicView, options: argparse.Namespace, bar: Progress, *, is_keyed: bool
+    ) -> None:
         self._client, self._topic, self._options, self._bar = client, topic, options, bar
+        self._is_keyed = is_keyed
         self._clock = client.clock
         per_batch = max(1, options.batch_size // (options.record_size + RECORD_OVERHEAD_BYTES))
         self._template = self._template_of(min(per_batch, options.records))
@@ -102,7 +106,11 @@ class Load:
     def _template_of(self, count: int) -> Template:
         options = self._options
         return Template(
-            self._client, count=count, record_size_bytes=options.record_size, compression=options.compression
+            self._client,
+            count=count,
+            record_size_bytes=options.record_size,
+            compression=options.compression,
+            is_keyed=self._is_keyed,
         )
 
     async def run(self) -> Result:

@@ -14,7 +14,7 @@ from penstock.cli.failures import OK, CommandFailed
 from penstock.cli.output import Column, note, print_json, print_table
 from penstock.cli.progress import Progress
 from penstock.client import Client, ClientError, TopicView
-from penstock.client.admin import EARLIEST, Admin
+from penstock.client.admin import EARLIEST, Admin, ConfigResource
 from penstock.client.consumer import Reader
 from penstock.model import TopicPartition
 
@@ -78,14 +78,24 @@ async def _delete(admin: Admin, name: str) -> None:
 
 
 async def _load(client: Client, topic: TopicView, options: argparse.Namespace, what: str) -> Result:
+    is_keyed = await _is_compacted(client, topic)
     with Progress(what, options.records, clock=client.clock) as bar:
-        load = Load(client, topic, options, bar)
+        load = Load(client, topic, options, bar, is_keyed=is_keyed)
         try:
             return await load.run()
         except asyncio.CancelledError:
             so_far = load.result()
             note(f"penstock: stopped after {so_far.records:,} records, {so_far.mb_per_s:,.1f} MB/s")
             raise
+
+
+async def _is_compacted(client: Client, topic: TopicView) -> bool:
+    """Then it takes no records without a key."""
+    try:
+        configs = await Admin(client).describe_configs(ConfigResource("topic", topic.name), ["cleanup.policy"])
+    except ClientError:  # who may write to a topic need not be allowed to look at its settings
+        return False
+    return any("compact" in (one.value or "") for one in configs)
 
 
 async def _read(client: Client, topic: TopicView, options: argparse.Namespace) -> Result:
