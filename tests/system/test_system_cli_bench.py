@@ -83,12 +83,19 @@ def test_with_nohup_a_closed_terminal_ends_nothing(penstock: Cli) -> None:
         *("bench", "produce", "--records", "100M", "--rate", 100, "--batch-size", 1),
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     )
+
+    def written() -> int:
+        (topic,) = penstock.ok("topics", "describe", *leftovers(penstock), "--json").document
+        return sum(one["end_offset"] for one in topic["partitions"])
+
     try:
-        eventually(lambda: leftovers(penstock), what="the topic of the test")
+        eventually(lambda: leftovers(penstock) and written(), what="the first records")
         process.send_signal(signal.SIGHUP)
+        before = written()
+        eventually(lambda: written() > before + 100, what="a second's records more")
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=DEADLINE_S)
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == 143, "the first that it heard"
+    assert process.returncode == 143
