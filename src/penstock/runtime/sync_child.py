@@ -54,7 +54,10 @@ def serve(talk: socket.socket) -> None:
         took_s = time.monotonic() - started_s
         for descriptor in descriptors:
             os.close(descriptor)
-        talk.send(ANSWER.pack(number, failure, took_s))
+        try:
+            talk.send(ANSWER.pack(number, failure, took_s))
+        except OSError:
+            os._exit(0)  # the broker has gone meanwhile
 
 
 def sync(descriptors: array.array[int], *, is_everything: bool) -> int:

@@ -335,6 +335,12 @@ def test_a_classic_member_that_was_put_out_does_not_come_back_with_what_it_had()
     assert joined.error_code == ErrorCode.NONE
 
 
+def test_a_classic_member_that_names_its_topics_and_owns_nothing_of_them_is_taken_in() -> None:
+    world, _ = reconciled()
+    (joined,) = world.classic_join("newcomer", "orders", owned={"orders": []})
+    assert joined.error_code == ErrorCode.NONE
+
+
 def test_members_leave_by_leave_group_one_rebalance_for_all() -> None:
     world, old = reconciled()
     world.join("pod", "orders", instance_id="pod-0")

@@ -152,8 +152,8 @@ def _member_before(draft: Draft, joining: Joining) -> Member:
     instance_id, member_id = joining.request.group_instance_id, joining.member_id
     existing = draft.group.static_member(instance_id)
     if instance_id is None:
-        if joining.subscription.owned_partitions:  # was put out, and has not noticed: it must give them up first
-            return draft.group.require(member_id)
+        if any(topic.partitions for topic in joining.subscription.owned_partitions):
+            return draft.group.require(member_id)  # else put out, and has not noticed: it must give them up first
         return draft.group.members.get(member_id) or Member(member_id)
     if not joining.request.member_id:
         return Member(member_id) if existing is None else replace_static(draft, existing, member_id)
