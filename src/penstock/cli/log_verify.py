@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 from penstock.cli.failures import in_words
-from penstock.cli.log_aborts import AbortedCheck
+from penstock.cli.log_aborts import EVERYTHING, AbortedCheck
 from penstock.cli.log_batches import Rest, walk
 from penstock.cli.log_files import BATCHES, Kind, items, kind_of
 from penstock.cli.log_indexes import IndexCheck, OffsetEntry, TimeEntry, offset_entries, time_entries, txn_entries
@@ -75,7 +75,8 @@ class Verifier:
         present = self._fs.list_dir(path)
         epochs = self._epochs(path, present)
         tp = names.parse_folder_name(_name(path))
-        aborts = AbortedCheck() if recovery_points is None or tp is None else AbortedCheck(recovery_points.get(tp, 0))
+        promised = EVERYTHING if recovery_points is None else recovery_points.get(tp, 0) if tp is not None else 0
+        aborts = AbortedCheck(promised)  # of a folder that was set aside nothing is promised
         end_offset = -1
         for name in present:
             kind = kind_of(name)

@@ -42,7 +42,10 @@ def main() -> None:
 
 def serve(talk: socket.socket) -> None:
     while True:
-        message, rights, _, _ = talk.recvmsg(REQUEST.size, socket.CMSG_SPACE(FILES_MAX * 4))
+        try:
+            message, rights, _, _ = talk.recvmsg(REQUEST.size, socket.CMSG_SPACE(FILES_MAX * 4))
+        except OSError:
+            message = b""  # it has gone with answers that it had not read
         if not message:
             os._exit(0)  # the broker has gone
         number, count, is_everything = REQUEST.unpack(message)

@@ -325,7 +325,7 @@ class LogManager:
             log = self.create(each.tp, known[each.tp], config_of(each.tp.topic))
             log.adopt(recovered)
             log.recovery_point = min(each.recovery_point, log.log_end_offset)
-            if not each.is_clean and log.active is not None:
+            if (not each.is_clean or recovered.is_rebuilt) and log.active is not None:
                 self._rounds.changed(log)
             self._removals.later(recovered.to_remove, log.config.file_delete_delay_ms)
             self.scanned_bytes += recovered.scanned_bytes

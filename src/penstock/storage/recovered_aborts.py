@@ -42,10 +42,11 @@ def settle_aborted(
     may lack entries, and have those of markers that are gone. Then the files say the same."""
     on_disk: dict[int, bytes] = {}
     by_end = {each.last_offset: each for each in replayed}
+    unread = {segment.base_offset for segment in log.segments if segment.scanned is None}
     for base in bases:
         on_disk[base] = fs.read_file(f"{path}/{names.file_name(base, names.TXN_INDEX)}")
         for each in decode_aborted(on_disk[base]):
-            if base <= each.last_offset < believed_end_offset:
+            if base <= each.last_offset and (each.last_offset < believed_end_offset or base in unread):
                 by_end[each.last_offset] = each
     present = {segment.base_offset for segment in log.segments}
     log.aborted = [by_end[end] for end in sorted(by_end) if end < log.log_end_offset] if present else []

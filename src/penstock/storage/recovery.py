@@ -79,6 +79,7 @@ class Recovered:
     aborted: list[AbortedTxn] = field(default_factory=list)  # by the offset of their end
     scanned_bytes: int = 0
     to_remove: list[str] = field(default_factory=list)
+    is_rebuilt: bool = False  # closed cleanly, and yet made from its batches: the files do not say all of it
 
 
 def rebuild_indexes(
@@ -106,6 +107,7 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
     damaged_from = first_damaged_index(fs, found.path, txn_bases, bare_bases)
     snapshot_offset = load_snapshot(fs, found, producers, bases[0], damaged_from)
     is_believed = found.is_clean and damaged_from is None
+    log.is_rebuilt = found.is_clean and not is_believed
     if snapshot_offset is None and is_believed:
         snapshot_offset = recovery_point  # Kafka's rule: a clean log without a snapshot has no producers to know
         log.producers.clear(recovery_point)
@@ -126,15 +128,15 @@ def recover(fs: FileSystem, found: Found) -> Recovered:
 
 
 def _segment_bases(fs: FileSystem, path: str) -> tuple[list[int], list[int], list[int]]:
-    """Base offsets of the segments, of those with a transaction index, and of those without an offset index. An index
-    without its log is nothing."""
+    """Base offsets of the segments, of those with a transaction index, and of those without any index. An index without
+    its log is nothing."""
     parsed = [names.parse_file_name(name) for name in fs.list_dir(path)]
     bases = [each[0] for each in parsed if each is not None and each[1] == names.LOG]
     for each in parsed:
         if each is not None and each[1] not in (names.LOG, names.SNAPSHOT) and each[0] not in bases:
             fs.remove(f"{path}/{names.file_name(*each)}")
     txn_bases = [each[0] for each in parsed if each is not None and each[1] == names.TXN_INDEX and each[0] in bases]
-    indexed = {each[0] for each in parsed if each is not None and each[1] == names.INDEX}
+    indexed = {each[0] for each in parsed if each is not None and each[1] not in (names.LOG, names.SNAPSHOT)}
     return sorted(bases), txn_bases, [base for base in bases if base not in indexed]
 
 
@@ -185,6 +187,10 @@ def _recover_segments(
             segment = _scan_one(fs, found, log, file, base, collected, scan_from, recovery_point)
             size_bytes = segment.scanned.position if segment.scanned else segment.size_bytes
             cut = file.size() > size_bytes
+            if cut and end_offset is not None and end_offset <= recovery_point:
+                # It was durable as a whole, and is read for what its batches tell: damage in it is no end of the log.
+                _log.error("%s is damaged at byte %d and stays as it is: %s", path, size_bytes, _fault(segment))
+                segment, cut = RecoveredSegment(base, file.size(), end_offset, segment.modified_ms), False
             if cut:
                 _log.warning(
                     "%s: cut at %d bytes, offset %d: %s", path, size_bytes, segment.end_offset, _fault(segment)

@@ -399,6 +399,13 @@ def test_entries_that_the_recovery_point_does_not_vouch_for_may_be_on_their_way(
     assert verify(penstock, transactions.data_dir).faults == verify(penstock, transactions.path).faults == []
 
 
+def test_of_a_folder_that_was_set_aside_no_entries_are_promised(transactions: Transactions, penstock: Any) -> None:
+    Path(transactions.file(".txnindex")).unlink()
+    transactions.checkpoint(5)
+    transactions.path.rename(transactions.data_dir / f"orders-0.{'0' * 32}-stray")
+    assert verify(penstock, transactions.data_dir).faults == []
+
+
 def test_behind_a_gap_that_compaction_left_nobody_misses_an_entry(transactions: Transactions, penstock: Any) -> None:
     """The end of the transaction of record 3 is gone, and so are the records of the one that was aborted at 7."""
     transactions.write(".log", b"".join([*transactions.parts()[:3], _marker(7, is_abort=True)]))

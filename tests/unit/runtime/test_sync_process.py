@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import select
 import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from penstock.runtime import sync_child
 from penstock.runtime.disk_file import DiskFile
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.sync_process import SyncProcess
@@ -208,3 +212,15 @@ def test_it_ends_when_it_is_closed(tmp_path: Path) -> None:
 
     run(tmp_path, test)
     assert is_gone(pids[0])
+
+
+def test_it_ends_without_a_word_when_the_broker_is_gone_with_answers_unread() -> None:
+    for _ in range(5):
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-I", "-S", sync_child.__file__, str(theirs.fileno())]
+        with subprocess.Popen(command, pass_fds=(theirs.fileno(),), stderr=subprocess.PIPE) as process:
+            theirs.close()
+            assert select.select([ours], [], [], 30)[0], "it has said that it is there"
+            ours.close()
+            assert process.communicate(timeout=30)[1] == b""
+        assert process.returncode == 0

@@ -251,6 +251,33 @@ def test_corruption_below_the_recovery_point_is_refused_when_it_is_read() -> Non
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_damage_in_a_segment_that_was_durable_is_not_the_end_of_the_log(is_clean: bool) -> None:
+    """Its indexes are gone, so that it is read for what its batches tell; what stands behind the damage stays."""
+
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await fill(rig, log, 30)
+        await rig.checkpoint()
+        first, second = log.segments[0].base_offset, log.segments[1].base_offset
+        size = log.size_bytes // 30
+        await (rig.close() if is_clean else rig.die())
+        for suffix in (".index", ".timeindex"):
+            await rig.in_worker(rig.disk.remove, path(first, suffix))
+        rig.disk.flip_bit(path(second, ".log"), size + 16)
+        for _ in range(2):
+            log = await rig.open()
+            assert (log.log_start_offset, log.log_end_offset) == (0, 30)
+            assert not any(name.endswith(".deleted") for name in await rig.files(FOLDER))
+            with pytest.raises(BrokerError) as caught:
+                await log.read_cold(second + 1, up_to_end_offset=30, size_bytes_max=10, at_least_one_batch=True)
+            assert caught.value.code == ErrorCode.CORRUPT_MESSAGE
+            await rig.close()
+
+    asyncio.run(run())
+
+
 def test_a_log_that_grew_asks_for_its_checkpoint_before_the_second_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", 500)
 

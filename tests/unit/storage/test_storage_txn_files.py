@@ -252,6 +252,25 @@ def test_where_all_indexes_of_a_segment_are_gone_aborted_records_stay_so(bases: 
     run(test)
 
 
+def test_producers_are_known_at_the_second_start_after_a_damaged_index_too() -> None:
+    async def test(rig: Rig, writer: Writer) -> None:
+        await writer.begin(5)
+        await writer.end(5)
+        await writer.log.roll()
+        await writer.begin(7)
+        await rig.close()
+        path = f"{FOLDER}/{0:020d}.txnindex"
+        data = await rig.in_worker(rig.disk.read_file, path)
+        await rig.in_worker(rig.disk.write_file_atomically, path, data[:-1])
+        for _ in range(3):
+            log = await rig.open()
+            assert sorted(state.producer_id for state in log.producers.states()) == [5, 7]
+            assert log.producers.first_undecided_offset == 2
+            await rig.close()
+
+    run(test)
+
+
 def test_what_a_torn_checkpoint_left_in_the_index_is_not_believed() -> None:
     async def test(rig: Rig, writer: Writer) -> None:
         await writer.begin(5)
