@@ -1,4 +1,4 @@
-"""Real Kafkas that belong to one test, and Spark with its own connector for a file of them."""
+"""Real Kafkas and Java frameworks that belong to one test, and Spark with its own connector for a file of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interop.connector import Connector, prepared_connector
+from interop.frameworks import Frameworks, framework_jars
 from interop.oracle import Oracle
 
 
@@ -24,6 +25,13 @@ def make_kafka() -> Iterator[Callable[..., Oracle]]:
     yield make
     for kafka in made:
         kafka.kill()
+
+
+@pytest.fixture
+def frameworks(tmp_path: Path) -> Iterator[Frameworks]:
+    started = Frameworks(framework_jars(), tmp_path)
+    yield started
+    started.kill_all()
 
 
 @pytest.fixture(scope="module")

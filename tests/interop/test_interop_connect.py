@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interop.frameworks import Framework, Frameworks, framework_jars, held_back, rest
+from interop.frameworks import Framework, Frameworks, held_back, rest
 from interop.oracle import two_free_ports
 from penstock.testing.records import Record
 from support.broker import BrokerProcess
@@ -20,13 +20,6 @@ pytestmark = pytest.mark.interop
 FILE = "org.apache.kafka.connect.file.FileStream"
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 INTERNAL = ("config", "offset", "status")
-
-
-@pytest.fixture
-def frameworks(tmp_path: Path) -> Iterator[Frameworks]:
-    started = Frameworks(framework_jars(), tmp_path)
-    yield started
-    started.kill_all()
 
 
 @pytest.fixture

@@ -6,12 +6,11 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interop.frameworks import Framework, Frameworks, framework_jars, held_back
+from interop.frameworks import Framework, Frameworks, held_back
 from penstock.testing.records import Record
 from support.broker import BrokerProcess
 from support.cli import Cli
@@ -25,13 +24,6 @@ FIRST_HOUR = int(time.time() * 1000) // HOUR_MS - 5
 QUICK = {"session_timeout_ms": 6_000, "heartbeat_interval_ms": 1_000}
 """Streams does not leave its group when it is closed: its successor waits for this."""
 WORDS_PER_LINE = 3
-
-
-@pytest.fixture
-def frameworks(tmp_path: Path) -> Iterator[Frameworks]:
-    started = Frameworks(framework_jars(), tmp_path)
-    yield started
-    started.kill_all()
 
 
 @pytest.fixture
