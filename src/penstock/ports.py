@@ -156,6 +156,9 @@ class Syncer(Protocol):
         the loop, and an ``OSError`` is as final as that of ``File.sync``. False: it does not take this one, a worker
         has to."""
 
+    def look(self) -> None:
+        """Call ``done`` of the syncs that have returned now, rather than in the loop's next turn."""
+
 
 class ProcessLost(Exception):
     """The process that ran a job has died, by a bug or for want of memory; what the job had done so far stays done."""

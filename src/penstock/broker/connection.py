@@ -132,6 +132,8 @@ class Connection(asyncio.BufferedProtocol):
                     if answer is not None:
                         self._send_or_collect(answer)
                         return
+                    if len(self._slots) == 1 < server.inflight_max and not self._held and not self._collected:
+                        return  # it is parked
                 self._served()
                 return
         reader.received(nbytes)

@@ -2,7 +2,8 @@
 
 An appended log is marked dirty. A small number of workers run fdatasync, each for one dirty log at a time, and
 everything that is appended to a log while its sync runs shares the next one; when many logs are dirty, one syncfs
-serves them all. Syncs begin at the end of a turn of the loop, so that everything which came in with it shares them.
+serves them all. Syncs begin at the end of a turn of the loop, so that everything which came in with it shares them; in
+a long turn they begin before, and a sync that has returned meanwhile is followed by the next one at once.
 
     mode        a dirty log is synced
     ack         at once when somebody waits (``urgent``, ``hurry``), else after ``LAG_S``
@@ -35,9 +36,11 @@ _log = logging.getLogger(__name__)
 
 FlushMode = Literal["ack", "interval", "os"]
 
-GATHERED_LOGS = 24
-"""When so many logs wait for a sync of everything and none is under way, it begins in the middle of the turn: the disk
-would wait for a long turn to end, and the loop then for the disk (docs/decisions/0006)."""
+GATHERED_APPENDS = 24
+"""When so many appends wait, their sync begins in the middle of the turn if it can: the disk would wait for a long turn
+to end, and the loop then for the disk (docs/decisions/0006)."""
+APPENDS_BETWEEN_LOOKS = 8
+"""If it can't, because one is under way, there is another look after so many more."""
 SYNCS_AT_ONCE = 4
 """A disk's queue serves a few syncs side by side; more only hold threads."""
 SYNC_ALL_FROM_LOGS = 8
@@ -79,9 +82,13 @@ class GroupCommit:
         # Each log knows where it stands (``flush_state``); the dirty ones stand in one of these too.
         self._later: dict[PartitionLog, float] = {}  # and when they are due
         self._ready: dict[PartitionLog, None] = {}  # they wait for a worker
-        self._under_way: dict[int, list[Flush]] = {}  # by the number of the job
-        self._syncing = 0  # logs in these
+        self._under_way: dict[int, list[Flush]] = {}  # by the number of the job, until those who wait are told
+        self._running = 0  # of these: syncs that have not returned
+        self._syncing = 0  # and the logs in them
         self._number = 0
+        self._waiting = 0  # appends since a sync began, at least: somebody waits for them
+        self._look_at = GATHERED_APPENDS  # as many of them
+        self._is_looking = False
         self._idle_waiters: list[asyncio.Future[None]] = []
         self._is_gathering = False
         self._timer: TimerHandle | None = None
@@ -93,6 +100,9 @@ class GroupCommit:
         if urgent or log.log_end_offset - log.flushed_end_offset >= log.flush_messages:
             if log.flush_state != READY:
                 self.hurry(log)
+            waiting = self._waiting = self._waiting + 1
+            if waiting >= self._look_at:
+                self._look()
         elif log.flush_state == CLEAN:
             self._wait(log)
 
@@ -109,8 +119,6 @@ class GroupCommit:
             if not self._is_gathering:
                 self._is_gathering = True
                 asyncio.get_running_loop().call_soon(self._gathered)
-            elif len(self._ready) == GATHERED_LOGS:
-                self._start()
 
     def forget(self, log: PartitionLog) -> None:
         """``log`` is closed or goes away: start no more syncs for it."""
@@ -172,16 +180,27 @@ class GroupCommit:
         self._is_gathering = False
         self._start()
 
+    def _look(self) -> None:
+        """In the middle of a turn, and of an append: nobody may be told anything before it is over."""
+        self._look_at = self._waiting + APPENDS_BETWEEN_LOOKS
+        if self._running and self._syncer is not None:
+            self._is_looking = True
+            try:
+                self._syncer.look()
+            finally:
+                self._is_looking = False
+        self._start()
+
     def _start(self) -> None:
         while self._ready and self.failed is None:
             ready = len(self._ready)
             if ready + self._syncing >= SYNC_ALL_FROM_LOGS:
                 # Syncs of a few files do not hold up one of everything.
-                if self._syncing >= SYNC_ALL_FROM_LOGS or (self._under_way and ready < SYNC_ALL_FROM_LOGS):
+                if self._syncing >= SYNC_ALL_FROM_LOGS or (self._running and ready < SYNC_ALL_FROM_LOGS):
                     return
                 logs, self._ready = self._ready, {}
                 self._begin(logs)
-            elif len(self._under_way) >= SYNCS_AT_ONCE:
+            elif self._running >= SYNCS_AT_ONCE:
                 return
             else:
                 log = next(iter(self._ready))
@@ -206,17 +225,25 @@ class GroupCommit:
         number = self._number = self._number + 1
 
         def done(synced: tuple[bool, float] | None, error: BaseException | None) -> None:
-            if synced is not None:
-                self._count(flushes, *synced)
-            self._finish(number, error)
-            if not self._under_way:
-                self._tell_idle()
+            self._running -= 1
+            self._syncing -= len(flushes)
+            self._release(flushes)
+            if error is not None:
+                self.fail(error)
+                self._under_way[number] = []  # nothing to tell of it
+            self._start()  # the disk goes on before those who wait are told
+            if self._is_looking:
+                asyncio.get_running_loop().call_soon(self._tell, number, synced)
+            else:
+                self._tell(number, synced)
 
         def done_elsewhere(duration_s: float | None, error: BaseException | None) -> None:
             done(None if duration_s is None else (is_everything, duration_s), error)
 
         self._under_way[number] = flushes
+        self._running += 1
         self._syncing += len(flushes)
+        self._waiting, self._look_at = 0, GATHERED_APPENDS
         folder = self._data_dir if is_everything else None
         if self._syncer is None or not self._syncer.offer(files, folder, done_elsewhere):
             self._workers.submit(partial(_sync, self._fs, self._clock, folder, files), done)
@@ -234,49 +261,47 @@ class GroupCommit:
             if not reached.done():
                 reached.set_result(None)
 
-    def _count(self, flushes: list[Flush], is_syncfs: bool, duration_s: float) -> None:
+    def _release(self, flushes: list[Flush]) -> None:
+        """Their sync has returned: they may have another one, if they were appended to meanwhile."""
+        for flush in flushes:
+            for segment in flush.segments:
+                segment.unpin()
+            log = flush.log
+            is_hurried = log.flush_state == SYNCING_HURRIED
+            log.flush_state = CLEAN
+            if log.has_unsynced and not log.is_closed and self.failed is None:
+                if is_hurried or any(end_offset > flush.end_offset for end_offset, _ in log.flush_waiters):
+                    log.flush_state = READY
+                    self._ready[log] = None
+                else:
+                    self._wait(log)
+
+    def _tell(self, number: int, synced: tuple[bool, float] | None) -> None:
+        """Whoever waits learns that it is durable."""
+        flushes = self._under_way.pop(number)
+        if synced is not None:
+            self._count(flushes, *synced)
+        for flush in flushes:
+            try:
+                flush.log.end_flush(flush)
+            except Exception:  # whoever is told about it must not stop the commit of the others
+                _log.exception("telling that %s was flushed failed", flush.log.tp)
+        if not self._under_way:
+            self._tell_idle()
+
+    def _count(self, flushes: Sequence[Flush], is_syncfs: bool, duration_s: float) -> None:
         meters = self._meters
         (meters.syncfs if is_syncfs else meters.fdatasync).observe(duration_s)
         meters.commit_logs.observe(len(flushes))
         meters.commit_records.observe(sum([flush[2] - flush[0].flushed_end_offset for flush in flushes]))
 
-    def _finish(self, number: int, error: BaseException | None) -> None:
-        flushes = self._under_way.pop(number)
-        self._syncing -= len(flushes)
-        for flush in flushes:
-            for segment in flush.segments:
-                segment.unpin()
-        if error is not None:
-            self.fail(error, flushes)
-            return
-        for flush in flushes:
-            log = flush.log
-            hurried = log.flush_state == SYNCING_HURRIED
-            log.flush_state = CLEAN
-            try:
-                log.end_flush(flush)
-            except Exception:  # whoever is told about it must not stop the commit of the others
-                _log.exception("telling that %s was flushed failed", log.tp)
-            if log.flushed_end_offset < log.log_end_offset:
-                self._see_to(log, is_hurried=hurried)
-        self._start()
-
-    def _see_to(self, log: PartitionLog, *, is_hurried: bool) -> None:
-        """It was appended to while it was synced."""
-        if log.flush_state == CLEAN and not log.is_closed:  # else somebody who was told has seen to it
-            if is_hurried or log.flush_waiters:
-                log.flush_state = READY
-                self._ready[log] = None
-            else:
-                self._wait(log)
-
-    def fail(self, error: BaseException, flushes: Iterable[Flush] = ()) -> None:
-        """A sync has failed, that of ``flushes`` or elsewhere in the folder: nothing is synced any more."""
+    def fail(self, error: BaseException) -> None:
+        """A sync has failed, one of these or elsewhere in the folder: nothing is synced any more."""
         first = self.failed is None
         if not isinstance(error, OSError):
             error = OSError(f"sync failed: {error!r}")
         self.failed = self.failed or error
-        syncing = (flush.log for flush in chain(flushes, *self._under_way.values()))
+        syncing = (flush.log for flush in chain(*self._under_way.values()))
         logs = (*syncing, *self._ready, *self._later)
         self._later.clear()
         self._ready.clear()

@@ -438,6 +438,11 @@ class PartitionLog:
         """Wait until everything appended so far is durable."""
         await self.ports.commits.flushed(self)
 
+    @property
+    def has_unsynced(self) -> bool:
+        """It was appended to since a flush last began."""
+        return bool(self._unsynced)
+
     def begin_flush(self) -> Flush | None:
         """For the group commit: what to sync now, if anything."""
         if not self._unsynced or self.active is None:

@@ -110,6 +110,24 @@ def test_files_and_whole_file_systems_are_synced_many_at_once(tmp_path: Path) ->
     run(tmp_path, test)
 
 
+def test_who_looks_learns_of_a_sync_before_the_loop_does(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        file = await world.open()
+        world.syncer.look()  # without a process there is nothing to see
+        await world.start(file)
+        world.syncer.look()
+        told: list[BaseException | None] = []
+        assert world.syncer.offer([file], None, lambda took_s, error: told.append(error))
+        for _ in range(30_000):  # no turn of the loop in between
+            world.syncer.look()
+            if told:
+                break
+            select.select([], [], [], 0.001)
+        assert told == [None]
+
+    run(tmp_path, test)
+
+
 def test_it_keeps_no_file_open(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         file = await world.open()

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.model import StorageFailed, TopicId, TopicPartition
 from penstock.ports import File
-from penstock.storage.group_commit import GATHERED_LOGS, LAG_S, SYNC_ALL_FROM_LOGS
+from penstock.storage.group_commit import APPENDS_BETWEEN_LOOKS, GATHERED_APPENDS, LAG_S, SYNC_ALL_FROM_LOGS
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
 from simulation.harness.trace import EverythingSynced, Synced
@@ -79,6 +79,7 @@ class HeldSyncs:
     def __init__(self) -> None:
         self.is_taking = False
         self.offered: list[int] = []  # how many files each
+        self.returned: list[BaseException | None] = []  # those offered first; nobody has looked yet
         self._done: list[Callable[[float | None, BaseException | None], None]] = []
 
     def offer(
@@ -88,6 +89,10 @@ class HeldSyncs:
             self.offered.append(len(files))
             self._done.append(done)
         return self.is_taking
+
+    def look(self) -> None:
+        while self.returned:
+            self.finish(self.returned.pop(0))
 
     def finish(self, error: BaseException | None = None) -> None:
         """The one that was offered first."""
@@ -115,45 +120,100 @@ def append_urgently(rig: Rig, logs: Sequence[PartitionLog]) -> None:
 
 def test_in_a_long_turn_the_sync_of_what_has_gathered_begins_before_its_end() -> None:
     async def run() -> None:
-        rig, syncer, logs = await open_many(GATHERED_LOGS + 10)
+        rig, syncer, logs = await open_many(GATHERED_APPENDS + 10)
         append_urgently(rig, logs)
-        assert syncer.offered == [GATHERED_LOGS], "in the middle of the turn"
+        assert syncer.offered == [GATHERED_APPENDS], "in the middle of the turn"
         await settle()
-        assert syncer.offered == [GATHERED_LOGS], "one sync of everything at a time"
+        assert syncer.offered == [GATHERED_APPENDS], "one sync of everything at a time"
         syncer.finish()
-        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_LOGS + [0] * 10
-        assert syncer.offered == [GATHERED_LOGS, 10], "the rest follows at once"
+        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_APPENDS + [0] * 10
+        assert syncer.offered == [GATHERED_APPENDS, 10], "the rest follows at once"
         syncer.finish()
         assert [log.flushed_end_offset for log in logs] == [1] * len(logs)
 
     asyncio.run(run())
 
 
+def test_a_sync_that_returns_in_a_long_turn_is_followed_by_the_next_one_and_told_of_when_the_turn_is_over() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(2 * GATHERED_APPENDS + APPENDS_BETWEEN_LOOKS)
+        append_urgently(rig, logs[:GATHERED_APPENDS])
+        append_urgently(rig, logs[GATHERED_APPENDS:-APPENDS_BETWEEN_LOOKS])
+        assert syncer.offered == [GATHERED_APPENDS], "the first has not returned"
+        syncer.returned = [None]
+        append_urgently(rig, logs[-APPENDS_BETWEEN_LOOKS:])
+        assert syncer.offered == [GATHERED_APPENDS, GATHERED_APPENDS + APPENDS_BETWEEN_LOOKS]
+        assert not any(log.flushed_end_offset for log in logs), "an append is under way: nobody is told in it"
+        await settle()
+        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_APPENDS + [0] * len(logs[GATHERED_APPENDS:])
+        syncer.finish()
+        assert [log.flushed_end_offset for log in logs] == [1] * len(logs)
+
+    asyncio.run(run())
+
+
+def test_many_appends_to_one_log_have_the_next_sync_before_those_of_the_first_are_told() -> None:
+    async def run() -> None:
+        rig, syncer, (log,) = await open_many(1)
+        seen: list[int] = []
+        log.on_flushed = seen.append
+        append_urgently(rig, [log] * GATHERED_APPENDS)
+        syncer.returned = [None]
+        append_urgently(rig, [log] * GATHERED_APPENDS)
+        assert syncer.offered == [1, 1]
+        waiting = asyncio.ensure_future(log.flush())
+        await settle()
+        assert seen == [GATHERED_APPENDS]
+        syncer.finish()
+        await waiting
+        assert seen == [GATHERED_APPENDS, 2 * GATHERED_APPENDS]
+
+    asyncio.run(run())
+
+
+def test_a_sync_that_fails_in_a_long_turn_is_the_last_one() -> None:
+    async def run() -> None:
+        rig, syncer, logs = await open_many(2 * GATHERED_APPENDS)
+        append_urgently(rig, logs[:GATHERED_APPENDS])
+        waiting = asyncio.ensure_future(logs[0].flush())
+        await asyncio.sleep(0)
+        syncer.returned = [OSError(5, "the disk is gone")]
+        append_urgently(rig, logs[GATHERED_APPENDS:])
+        with pytest.raises(StorageFailed):
+            await waiting
+        await rig.manager.commits.idle()
+        assert syncer.offered == [GATHERED_APPENDS]
+        assert len(rig.fatal) == 1
+        assert not any(log.flushed_end_offset for log in logs)
+
+    asyncio.run(run())
+
+
 def test_a_log_that_is_appended_to_while_it_is_synced_waits_for_the_next_sync() -> None:
     async def run() -> None:
-        rig, syncer, logs = await open_many(GATHERED_LOGS)
+        rig, syncer, logs = await open_many(GATHERED_APPENDS)
         append_urgently(rig, logs)
         append_urgently(rig, logs[:3])
         syncer.finish()
-        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_LOGS
+        assert [log.flushed_end_offset for log in logs] == [1] * GATHERED_APPENDS
         await settle()
-        assert syncer.offered == [GATHERED_LOGS, 1, 1, 1]
+        assert syncer.offered == [GATHERED_APPENDS, 1, 1, 1]
         for _ in range(3):
             syncer.finish()
-        assert [log.flushed_end_offset for log in logs] == [2] * 3 + [1] * (GATHERED_LOGS - 3)
+        assert [log.flushed_end_offset for log in logs] == [2] * 3 + [1] * (GATHERED_APPENDS - 3)
 
     asyncio.run(run())
 
 
 def test_syncs_of_single_logs_do_not_hold_up_one_of_everything() -> None:
     async def run() -> None:
-        rig, syncer, logs = await open_many(GATHERED_LOGS + 2)
+        rig, syncer, logs = await open_many(GATHERED_APPENDS + 2)
         append_urgently(rig, logs[:2])
         await settle()
         assert syncer.offered == [1, 1]
         append_urgently(rig, logs[2:])
         await settle()
-        assert syncer.offered == [1, 1, GATHERED_LOGS]
+        assert syncer.offered == [1, 1, GATHERED_APPENDS]
 
     asyncio.run(run())
 
@@ -174,7 +234,7 @@ def test_a_few_logs_wait_for_the_sync_of_everything_that_is_under_way() -> None:
 
 def test_when_a_sync_fails_whoever_waits_for_another_one_is_told_too() -> None:
     async def run() -> None:
-        rig, syncer, logs = await open_many(GATHERED_LOGS + 2)
+        rig, syncer, logs = await open_many(GATHERED_APPENDS + 2)
         append_urgently(rig, logs[:2])
         await settle()
         append_urgently(rig, logs[2:])
