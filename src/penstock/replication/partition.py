@@ -94,8 +94,10 @@ class Partition:
                     return Appended(original.base_offset, original.last_offset, original.timestamp)
         log = self.log
         appended = log.append(batch, header, self.leader_epoch, now_ms)
-        self._commits.mark_dirty(log, is_urgent)
-        if not self._follows_flush and not self.waits_for_flush:
+        if self._follows_flush or self.waits_for_flush:
+            self._commits.mark_dirty(log, is_urgent)
+        else:
+            self._commits.mark_dirty(log)  # whoever waits does not wait for that
             self._advance(log.log_end_offset)
         return appended
 

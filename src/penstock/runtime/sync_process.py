@@ -81,8 +81,8 @@ class SyncProcess:
         return True
 
     def look(self) -> None:
-        if self._is_ready:
-            self._answered()
+        while self._is_ready and self._answered():
+            pass
 
     async def close(self) -> None:
         """Returns when the process is gone."""
@@ -106,21 +106,22 @@ class SyncProcess:
         descriptors = [file.descriptor for file in files if isinstance(file, DiskFile)]
         return descriptors if len(descriptors) == len(files) and min(descriptors) >= 0 else None
 
-    def _answered(self) -> None:
+    def _answered(self) -> bool:
+        """False: there is no answer now."""
         assert self._talk is not None
         try:
             answer = self._talk.recv(ANSWER.size)
         except BlockingIOError:
-            return
+            return False
         except OSError:
             answer = b""
         if not answer:
             self._lost()
-            return
+            return False
         number, failure, took_s = ANSWER.unpack(answer)
         if number == READY:
             self._is_ready = True
-            return
+            return True
         files, folder, done = self._jobs.pop(number)
         if failure == NOT_DONE:
             self._workers.submit(partial(_sync, self._fs, files, folder), done)
@@ -128,6 +129,7 @@ class SyncProcess:
             done(None, OSError(failure, os.strerror(failure)))
         else:
             done(took_s, None)
+        return True
 
     def _lost(self) -> None:
         self._is_possible = self._is_ready = False

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import chain
@@ -83,6 +84,7 @@ class GroupCommit:
         self._later: dict[PartitionLog, float] = {}  # and when they are due
         self._ready: dict[PartitionLog, None] = {}  # they wait for a worker
         self._under_way: dict[int, list[Flush]] = {}  # by the number of the job, until those who wait are told
+        self._untold: deque[tuple[int, tuple[bool, float] | None]] = deque()  # of these: those that have returned
         self._running = 0  # of these: syncs that have not returned
         self._syncing = 0  # and the logs in them
         self._number = 0
@@ -111,7 +113,7 @@ class GroupCommit:
         state = log.flush_state
         if state == SYNCING:
             log.flush_state = SYNCING_HURRIED
-        elif state <= LATER and log.flushed_end_offset < log.log_end_offset and self.failed is None:
+        elif state <= LATER and log.unsynced and self.failed is None:
             if state == LATER:
                 del self._later[log]
             log.flush_state = READY
@@ -206,6 +208,8 @@ class GroupCommit:
                 log = next(iter(self._ready))
                 del self._ready[log]
                 self._begin((log,))
+        if not self._ready:
+            self._waiting, self._look_at = 0, GATHERED_APPENDS
 
     def _begin(self, logs: Iterable[PartitionLog]) -> None:
         flushes = []
@@ -230,12 +234,12 @@ class GroupCommit:
             self._release(flushes)
             if error is not None:
                 self.fail(error)
-                self._under_way[number] = []  # nothing to tell of it
             self._start()  # the disk goes on before those who wait are told
+            self._untold.append((number, synced))
             if self._is_looking:
-                asyncio.get_running_loop().call_soon(self._tell, number, synced)
+                asyncio.get_running_loop().call_soon(self._tell)
             else:
-                self._tell(number, synced)
+                self._tell()
 
         def done_elsewhere(duration_s: float | None, error: BaseException | None) -> None:
             done(None if duration_s is None else (is_everything, duration_s), error)
@@ -243,7 +247,6 @@ class GroupCommit:
         self._under_way[number] = flushes
         self._running += 1
         self._syncing += len(flushes)
-        self._waiting, self._look_at = 0, GATHERED_APPENDS
         folder = self._data_dir if is_everything else None
         if self._syncer is None or not self._syncer.offer(files, folder, done_elsewhere):
             self._workers.submit(partial(_sync, self._fs, self._clock, folder, files), done)
@@ -264,28 +267,31 @@ class GroupCommit:
     def _release(self, flushes: list[Flush]) -> None:
         """Their sync has returned: they may have another one, if they were appended to meanwhile."""
         for flush in flushes:
-            for segment in flush.segments:
-                segment.unpin()
             log = flush.log
             is_hurried = log.flush_state == SYNCING_HURRIED
             log.flush_state = CLEAN
-            if log.has_unsynced and not log.is_closed and self.failed is None:
+            if log.unsynced and not log.is_closed:
                 if is_hurried or any(end_offset > flush.end_offset for end_offset, _ in log.flush_waiters):
                     log.flush_state = READY
                     self._ready[log] = None
                 else:
                     self._wait(log)
 
-    def _tell(self, number: int, synced: tuple[bool, float] | None) -> None:
-        """Whoever waits learns that it is durable."""
-        flushes = self._under_way.pop(number)
-        if synced is not None:
-            self._count(flushes, *synced)
-        for flush in flushes:
-            try:
-                flush.log.end_flush(flush)
-            except Exception:  # whoever is told about it must not stop the commit of the others
-                _log.exception("telling that %s was flushed failed", flush.log.tp)
+    def _tell(self) -> None:
+        """Whoever waits learns what is durable; in the order of the syncs, which one log may have had two of."""
+        while self._untold:
+            number, synced = self._untold.popleft()
+            flushes = self._under_way.pop(number)
+            if synced is not None:
+                self._count(flushes, *synced)
+            for flush in flushes:
+                try:
+                    for segment in flush.segments:
+                        segment.unpin()
+                    if synced is not None:
+                        flush.log.end_flush(flush)
+                except Exception:  # whoever is told about it must not stop the commit of the others
+                    _log.exception("telling that %s was flushed failed", flush.log.tp)
         if not self._under_way:
             self._tell_idle()
 

@@ -106,7 +106,6 @@ class PartitionLog:
     __slots__ = (
         "_change",
         "_limits",
-        "_unsynced",
         "aborted",
         "accepts",
         "active",
@@ -154,6 +153,7 @@ class PartitionLog:
         "tp",
         "truncations",
         "unsaved",
+        "unsynced",
     )
 
     def __init__(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig, ports: LogPorts) -> None:
@@ -200,7 +200,7 @@ class PartitionLog:
         self.snapshot_end_offset = 0
         self.epochs_written = -1
         self.snapshots_due: list[tuple[int, bytes]] = []
-        self._unsynced: list[Segment] = []
+        self.unsynced: list[Segment] = []  # appended to since a flush began
         self.unsaved: list[Segment] = []  # their indexes on disk lack entries
         self._change = asyncio.Lock()
         self.reads = LogReads(self)
@@ -282,7 +282,7 @@ class PartitionLog:
             self.epochs.assign(leader_epoch, base_offset)
         if not active.unsynced:
             active.unsynced = True
-            self._unsynced.append(active)
+            self.unsynced.append(active)
         grown = self.bytes_since_checkpoint
         self.bytes_since_checkpoint = grown + size_bytes
         if not grown:
@@ -438,16 +438,11 @@ class PartitionLog:
         """Wait until everything appended so far is durable."""
         await self.ports.commits.flushed(self)
 
-    @property
-    def has_unsynced(self) -> bool:
-        """It was appended to since a flush last began."""
-        return bool(self._unsynced)
-
     def begin_flush(self) -> Flush | None:
         """For the group commit: what to sync now, if anything."""
-        if not self._unsynced or self.active is None:
+        if not self.unsynced or self.active is None:
             return None
-        segments, self._unsynced = self._unsynced, []
+        segments, self.unsynced = self.unsynced, []
         for segment in segments:
             segment.unsynced = False
             segment.pins += 1

@@ -9,7 +9,14 @@ import pytest
 
 from penstock.model import StorageFailed, TopicId, TopicPartition
 from penstock.ports import File
-from penstock.storage.group_commit import APPENDS_BETWEEN_LOOKS, GATHERED_APPENDS, LAG_S, SYNC_ALL_FROM_LOGS
+from penstock.replication.partition import Partition
+from penstock.storage.group_commit import (
+    APPENDS_BETWEEN_LOOKS,
+    GATHERED_APPENDS,
+    LAG_S,
+    SYNC_ALL_FROM_LOGS,
+    FlushMode,
+)
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
 from simulation.harness.trace import EverythingSynced, Synced
@@ -171,6 +178,22 @@ def test_many_appends_to_one_log_have_the_next_sync_before_those_of_the_first_ar
     asyncio.run(run())
 
 
+def test_the_ends_of_one_log_are_told_in_order_though_its_second_sync_is_heard_of_first() -> None:
+    async def run() -> None:
+        rig, syncer, (log,) = await open_many(1)
+        seen: list[int] = []
+        log.on_flushed = seen.append
+        append_urgently(rig, [log] * GATHERED_APPENDS)
+        syncer.returned = [None]
+        append_urgently(rig, [log] * GATHERED_APPENDS)  # heard of in this turn, to be told after it
+        syncer.finish()
+        assert seen == [GATHERED_APPENDS, 2 * GATHERED_APPENDS]
+        await settle()
+        assert rig.manager.meters.commit_records.sum == 2 * GATHERED_APPENDS
+
+    asyncio.run(run())
+
+
 def test_a_sync_that_fails_in_a_long_turn_is_the_last_one() -> None:
     async def run() -> None:
         rig, syncer, logs = await open_many(2 * GATHERED_APPENDS)
@@ -300,6 +323,28 @@ def test_in_mode_os_nothing_is_synced_unless_the_topics_settings_say_so() -> Non
         rig.clock.advance(0.001)
         await settle()
         assert log.flushed_end_offset == 4
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("flush", ["interval", "os"])
+def test_modes_in_which_nobody_waits_for_a_sync_have_none_for_acks_all(flush: FlushMode) -> None:
+    async def run() -> None:
+        rig = Rig(storage=StorageConfig(flush=flush))
+        log = await prepare(rig)
+        partition = Partition(log, rig.manager.commits, follows_flush=False)
+        partition.lead(0)
+        before = syncs(rig)
+        for _ in range(2 * GATHERED_APPENDS):
+            data, header = writable(make_batch())
+            partition.append(data, header, NOW_MS, is_urgent=True)
+        await settle()
+        assert (syncs(rig), partition.high_watermark) == (before, 2 * GATHERED_APPENDS)
+        rig.reconfigure(flush_messages=1)
+        data, header = writable(make_batch())
+        partition.append(data, header, NOW_MS, is_urgent=True)
+        await settle()
+        assert (syncs(rig), partition.high_watermark) == (before + 1, 2 * GATHERED_APPENDS + 1)
 
     asyncio.run(run())
 
