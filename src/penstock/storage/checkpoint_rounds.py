@@ -23,6 +23,7 @@ from penstock.storage import folder as names
 from penstock.storage import log_checkpoint
 from penstock.storage.checkpoints import encode_offsets
 from penstock.storage.group_commit import SYNC_ALL_FROM_LOGS, GroupCommit
+from penstock.storage.journal import Journal, JournalFile
 from penstock.storage.log import PartitionLog
 from penstock.storage.log_checkpoint import LogCheckpoint
 from penstock.storage.segment_files import Housekeeping, SyncFailed, prune_snapshots, save
@@ -43,6 +44,7 @@ class CheckpointRounds:
         clock: Clock,
         workers: Workers,
         commits: GroupCommit,
+        journal: Journal,
         logs: Mapping[TopicPartition, PartitionLog],
     ) -> None:
         self._data_dir = data_dir
@@ -50,6 +52,7 @@ class CheckpointRounds:
         self._clock = clock
         self._workers = workers
         self._commits = commits
+        self._journal = journal
         self._logs = logs
         self._changed: dict[PartitionLog, None] = {}
         self.touched: dict[PartitionLog, None] = {}  # since the folder was opened
@@ -165,6 +168,17 @@ class CheckpointRounds:
                 self._cleaned[log.tp] = offset
                 await self._write_cleaned_offsets()
 
+    async def empty_journal(self) -> None:
+        """Before a log is cut, which must not get back from there what it loses: durable when it returns."""
+        async with self._lock:
+            while (old := self._journal.rotate()) is not None:
+                await self._workers.run(_save_all, self._fs, self._data_dir, [], True)
+                await self._empty(old)
+
+    async def _empty(self, old: JournalFile) -> None:
+        await self._workers.run(old.empty)
+        self._journal.emptied(old)
+
     async def save_log_starts(self) -> None:
         """After records were deleted on request: durable when it returns, so that they do not come back."""
         async with self._lock:
@@ -192,11 +206,16 @@ class CheckpointRounds:
         try:
             for point in points:
                 await self._commits.flushed(point.log)
-            written = await self._save([point for point in points if point.log.active is not None])
+            old = self._journal.rotate()
+            written = await self._save(
+                [point for point in points if point.log.active is not None], everything=old is not None
+            )
             for point in written:
                 if log_checkpoint.finish(point):
                     point.log.recovery_point = max(point.log.recovery_point, point.end_offset)
             await self._write_offsets()
+            if old is not None:
+                await self._empty(old)
         except StorageFailed as error:
             self._postpone(points, error)
             return False
@@ -211,11 +230,13 @@ class CheckpointRounds:
             await self._workers.run(_prune_all, self._fs, pruned)
         return len(written) == sum(point.log.active is not None for point in points)
 
-    async def _save(self, points: list[LogCheckpoint]) -> list[LogCheckpoint]:
-        """Write what the logs noted; returns those that are done."""
-        if not points:
+    async def _save(self, points: list[LogCheckpoint], *, everything: bool) -> list[LogCheckpoint]:
+        """Write what the logs noted; returns those that are done. ``everything``: they, and others, may be durable by
+        the journal only, which no recovery point may rely on."""
+        if not points and not everything:
             return []
-        errors = await self._workers.run(_save_all, self._fs, self._data_dir, [point.work for point in points])
+        works = [point.work for point in points]
+        errors = await self._workers.run(_save_all, self._fs, self._data_dir, works, everything)
         for point, error in zip(points, errors, strict=True):
             if error is not None:
                 self._postpone([point], error)
@@ -284,16 +305,23 @@ def _high_watermark_of(log: PartitionLog) -> int:
     return log.committed_end_offset()
 
 
-def _save_all(fs: FileSystem, data_dir: str, works: list[Housekeeping]) -> list[OSError | None]:
-    """Blocking. Each log's notes, durable, or why not; a failed sync is raised."""
-    if len(works) >= SYNC_ALL_FROM_LOGS:
+def _save_all(fs: FileSystem, data_dir: str, works: list[Housekeeping], everything: bool) -> list[OSError | None]:
+    """Blocking. Each log's notes, durable, or why not; a failed sync is raised. ``everything``: whatever else there is
+    has to be durable, too."""
+    if everything or len(works) >= SYNC_ALL_FROM_LOGS:
         errors = [_save_one(fs, work, sync=False) for work in works]
-        try:
-            if fs.sync_all(data_dir):
-                return errors
-        except OSError as error:
-            raise SyncFailed(*error.args) from error
+        if _sync_all(fs, data_dir):
+            return errors
+        if everything:
+            raise OSError("not everything could be synced")
     return [_save_one(fs, work, sync=True) for work in works]
+
+
+def _sync_all(fs: FileSystem, data_dir: str) -> bool:
+    try:
+        return fs.sync_all(data_dir)
+    except OSError as error:
+        raise SyncFailed(*error.args) from error
 
 
 def _save_one(fs: FileSystem, work: Housekeeping, *, sync: bool) -> OSError | None:

@@ -41,6 +41,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 SYNC_FAILED = ".penstock_sync_failed"
 META_PROPERTIES = "meta.properties"
+JOURNALS = ("penstock-journal-0", "penstock-journal-1")
 
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 NAME_BYTES_MAX = 255

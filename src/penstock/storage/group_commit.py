@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Literal
 
 from penstock.model import StorageFailed
 from penstock.ports import Clock, File, FileSystem, Syncer, TimerHandle, Workers
+from penstock.storage.journal import Journal
 from penstock.storage.meters import StorageMeters
 
 if TYPE_CHECKING:
@@ -69,9 +70,13 @@ class GroupCommit:
         mode: FlushMode = "ack",
         interval_ms: int = 1_000,
         on_fatal: Callable[[OSError], None],
+        journal: Journal,
         meters: StorageMeters | None = None,
         syncer: Syncer | None = None,
     ) -> None:
+        self._journal = journal
+        self._may_journal = False  # it is not known yet whether everything can be synced at once
+        self._mode = mode
         self._meters = meters or StorageMeters()
         self._syncer = syncer
         self._fs = fs
@@ -194,7 +199,9 @@ class GroupCommit:
         self._start()
 
     def _start(self) -> None:
-        while self._ready and self.failed is None:
+        if self._journal.is_on and self._ready and self.failed is None:
+            self._start_journaled()
+        while self._ready and self.failed is None and not self._journal.is_on:
             ready = len(self._ready)
             if ready + self._syncing >= SYNC_ALL_FROM_LOGS:
                 # Syncs of a few files do not hold up one of everything.
@@ -202,6 +209,8 @@ class GroupCommit:
                     return
                 logs, self._ready = self._ready, {}
                 self._begin(logs)
+                if self._may_journal:
+                    self._journal.turn_on()
             elif self._running >= SYNCS_AT_ONCE:
                 return
             else:
@@ -211,26 +220,43 @@ class GroupCommit:
         if not self._ready:
             self._waiting, self._look_at = 0, GATHERED_APPENDS
 
+    def _start_journaled(self) -> None:
+        """One sync for all that wait, if the one before has returned. Some may have to be synced by their own files:
+        then all are."""
+        journal = self._journal
+        if any(log.is_unnoted for log in self._ready):
+            journal.turn_off()
+        elif not journal.is_syncing and (file := journal.write()) is not None:
+            logs, self._ready = self._ready, {}
+            if flushes := self._flushes(logs, into_journal=True):
+                journal.is_syncing = True
+                self._submit(flushes, [file])
+
     def _begin(self, logs: Iterable[PartitionLog]) -> None:
+        if flushes := self._flushes(logs, into_journal=False):
+            self._submit(flushes, None)
+
+    def _flushes(self, logs: Iterable[PartitionLog], *, into_journal: bool) -> list[Flush]:
         flushes = []
         for log in logs:
-            flush = log.begin_flush()
+            flush = log.begin_journaled_flush() if into_journal else log.begin_flush()
             if flush is None:
                 log.flush_state = CLEAN
             else:
                 log.flush_state = SYNCING
                 flushes.append(flush)
-        if flushes:
-            self._submit(flushes)
+        return flushes
 
-    def _submit(self, flushes: list[Flush]) -> None:
-        files = [segment.file for flush in flushes for segment in flush.segments if segment.file is not None]
-        is_everything = len(flushes) >= SYNC_ALL_FROM_LOGS
+    def _submit(self, flushes: list[Flush], journal: list[File] | None) -> None:
+        files = journal or [s.file for flush in flushes for s in flush.segments if s.file is not None]
+        is_everything = journal is None and len(flushes) >= SYNC_ALL_FROM_LOGS
         number = self._number = self._number + 1
 
         def done(synced: tuple[bool, float] | None, error: BaseException | None) -> None:
             self._running -= 1
             self._syncing -= len(flushes)
+            if journal is not None:
+                self._journal.is_syncing = False
             self._release(flushes)
             if error is not None:
                 self.fail(error)
@@ -296,6 +322,7 @@ class GroupCommit:
             self._tell_idle()
 
     def _count(self, flushes: Sequence[Flush], is_syncfs: bool, duration_s: float) -> None:
+        self._may_journal |= is_syncfs and self._mode == "ack"
         meters = self._meters
         (meters.syncfs if is_syncfs else meters.fdatasync).observe(duration_s)
         meters.commit_logs.observe(len(flushes))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -35,6 +35,7 @@ from penstock.storage import log_changes, log_checkpoint
 from penstock.storage.deep_admission import needs_deep_look
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.group_commit import CLEAN, GroupCommit
+from penstock.storage.journal import NOTED_BATCH_BYTES_MAX, Journal
 from penstock.storage.log_reads import LogReads
 from penstock.storage.meters import StorageMeters
 from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
@@ -77,10 +78,12 @@ class LogPorts:
     tasks: Tasks
     random: Random
     commits: GroupCommit
+    journal: Journal
     on_changed: Callable[[PartitionLog], None]  # it wants a place in the next checkpoint round
     on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
     checkpointed: Callable[[PartitionLog], Awaitable[None]]  # waits for a round that it has a place in
     lower_recovery_point: Callable[[PartitionLog, int], Awaitable[None]]  # durable when it returns
+    empty_journal: Callable[[], Awaitable[None]]  # durable when it returns
     save_log_starts: Callable[[], Awaitable[None]]  # durable when it returns
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
     folder_is_free: Callable[[TopicPartition], Awaitable[None]]
@@ -92,7 +95,7 @@ class Flush(NamedTuple):
     """A sync under way: which segments (pinned until it returns), and what is durable then."""
 
     log: PartitionLog
-    segments: list[Segment]
+    segments: Sequence[Segment]
     end_offset: int
     active: Segment
     active_bytes: int
@@ -128,6 +131,8 @@ class PartitionLog:
         "is_closing",
         "is_interrupted",
         "is_torn",
+        "is_unnoted",
+        "journaled",
         "log_end_offset",
         "log_start_offset",
         "max_timestamp",
@@ -201,6 +206,8 @@ class PartitionLog:
         self.epochs_written = -1
         self.snapshots_due: list[tuple[int, bytes]] = []
         self.unsynced: list[Segment] = []  # appended to since a flush began
+        self.journaled: list[Segment] = []  # those with what may be durable by the journal only
+        self.is_unnoted = False  # what was appended since a flush of its own files began is not all in the journal
         self.unsaved: list[Segment] = []  # their indexes on disk lack entries
         self._change = asyncio.Lock()
         self.reads = LogReads(self)
@@ -275,6 +282,11 @@ class PartitionLog:
             self.ports.tasks.spawn(f"repair {self.tp}", self._repair())
             raise StorageFailed(message=f"writing to {self.tp} failed: {error}") from error
         size_bytes = header.batch_length + 12
+        journal = self.ports.journal
+        if journal.is_on and size_bytes <= NOTED_BATCH_BYTES_MAX:
+            journal.note(self, batch)
+        else:
+            self.is_unnoted = True
         active.appended(size_bytes, last_offset, header.max_timestamp, self.config.index_interval_bytes)
         self.log_end_offset = last_offset + 1
         self.size_bytes += size_bytes
@@ -344,10 +356,12 @@ class PartitionLog:
 
     async def advance_log_start(self, offset: int) -> None:
         """The log begins at ``offset`` now; durable when it returns. Segments below go with the next retention run."""
-        if offset <= self.log_start_offset:
-            return
-        log_changes.advance_log_start(self, offset)
         try:
+            if self.journaled:  # the start must not lie behind what recovery finds in the log's own files
+                await self.ports.empty_journal()
+            if offset <= self.log_start_offset:
+                return
+            log_changes.advance_log_start(self, offset)
             await self.ports.save_log_starts()
         except OSError as error:
             raise StorageFailed(message=f"{self.tp}: the new log start could not be written: {error}") from error
@@ -443,11 +457,27 @@ class PartitionLog:
         if not self.unsynced or self.active is None:
             return None
         segments, self.unsynced = self.unsynced, []
+        if self.journaled:  # a later segment that is whole is worth nothing behind one that is not
+            segments += [segment for segment in self.journaled if segment not in segments]
+            self.journaled.clear()
+        self.is_unnoted = False
         for segment in segments:
             segment.unsynced = False
             segment.pins += 1
         active = self.active
         return _new(Flush, (self, segments, self.log_end_offset, active, active.size_bytes))
+
+    def begin_journaled_flush(self) -> Flush | None:
+        """The same when the journal is what is synced."""
+        if not self.unsynced or self.active is None:
+            return None
+        segments, self.unsynced = self.unsynced, []
+        for segment in segments:
+            segment.unsynced = False
+            if segment not in self.journaled:
+                self.journaled.append(segment)
+        active = self.active
+        return _new(Flush, (self, (), self.log_end_offset, active, active.size_bytes))
 
     def end_flush(self, flush: Flush) -> None:
         """For the group commit: that sync has returned."""

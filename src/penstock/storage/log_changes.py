@@ -90,6 +90,7 @@ async def truncate(log: PartitionLog, end_offset: int) -> None:
         return
     log.is_being_cut = True
     await log.flush()
+    await log.ports.empty_journal()
     keep = log.segments.holding(end_offset - 1)
     keep.pin()
     try:
@@ -204,6 +205,7 @@ async def restart(log: PartitionLog, offset: int) -> None:
     log.is_being_cut = True
     if log.active is not None:
         await log.flush()
+        await log.ports.empty_journal()
         await log.ports.lower_recovery_point(log, 0)
         bases = list(log.segments.base_offsets)
         fs, path = log.ports.fs, log.path

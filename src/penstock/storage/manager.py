@@ -23,12 +23,14 @@ from penstock.config.compaction import CompactionSettings
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition, invariant
 from penstock.ports import Clock, File, FileSystem, Processes, Random, Syncer, Tasks, Workers
-from penstock.storage import data_folder
+from penstock.protocol.records.header import read_header
+from penstock.storage import data_folder, journal
 from penstock.storage import folder as names
 from penstock.storage.checkpoint_rounds import CheckpointRounds
 from penstock.storage.data_folder import Contents, StrayFolder
 from penstock.storage.folder import FolderIdentity
 from penstock.storage.group_commit import FlushMode, GroupCommit
+from penstock.storage.journal import Journal
 from penstock.storage.log import LogPorts, PartitionLog
 from penstock.storage.meters import StorageMeters
 from penstock.storage.producers import EXPIRATION_MS
@@ -109,6 +111,7 @@ class LogManager:
         self._loops: list[asyncio.Task[None]] = []
         self._removals = Removals(fs, clock, self._workers)
         self._deletions: dict[TopicPartition, asyncio.Future[None]] = {}
+        self.journal = Journal(fs, self._workers, data_dir)
         self.commits = GroupCommit(
             fs=fs,
             clock=clock,
@@ -117,11 +120,18 @@ class LogManager:
             mode=config.flush,
             interval_ms=config.flush_interval_ms,
             on_fatal=self._give_up,
+            journal=self.journal,
             meters=self.meters,
             syncer=syncer,
         )
         self._rounds = CheckpointRounds(
-            data_dir=data_dir, fs=fs, clock=clock, workers=self._workers, commits=self.commits, logs=self._logs
+            data_dir=data_dir,
+            fs=fs,
+            clock=clock,
+            workers=self._workers,
+            commits=self.commits,
+            journal=self.journal,
+            logs=self._logs,
         )
         self._processes = processes
         self.compactor: Compactor | None = None  # None: it was not needed yet, or there is no process to run it in
@@ -133,10 +143,12 @@ class LogManager:
             tasks=tasks,
             random=random,
             commits=self.commits,
+            journal=self.journal,
             on_changed=self._rounds.changed,
             on_checkpoint_due=self._rounds.hurry,
             checkpointed=self._rounds.checkpointed,
             lower_recovery_point=self._rounds.lower_recovery_point,
+            empty_journal=self._rounds.empty_journal,
             save_log_starts=self._rounds.save_log_starts,
             remove_later=self._removals.later,
             folder_is_free=self._folder_is_free,
@@ -182,11 +194,13 @@ class LogManager:
         except SyncFailed:
             self._fs.leave_note(f"{self.data_dir}/{names.SYNC_FAILED}")
             raise
-        if contents.sync_failed:
-            await self._workers.run(self._fs.remove, f"{self.data_dir}/{names.SYNC_FAILED}")
         for tp in known:
             if tp not in self._logs:
                 self.create(tp, known[tp], config_of(tp.topic))
+        await self._take_from_journal(is_clean=contents.is_clean)
+        self.journal.allow()
+        if contents.sync_failed:
+            await self._workers.run(self._fs.remove, f"{self.data_dir}/{names.SYNC_FAILED}")
         self._is_open = True
         self._start_loops()
 
@@ -206,7 +220,9 @@ class LogManager:
             is_clean = await self._rounds.close()
         for log in self._logs.values():
             log.close()
+        self.journal.close()
         if is_clean:
+            await self._workers.run(journal.remove, self._fs, self.data_dir)
             await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
         await self.commits.idle()
         await self._workers.idle()
@@ -333,6 +349,31 @@ class LogManager:
         await recover_all(
             found, load, fs=self._fs, workers=self._workers, tasks=self._tasks, threads=self._config.recovery_threads
         )
+
+    async def _take_from_journal(self, *, is_clean: bool) -> None:
+        """What was durable by the journal only becomes part of the logs again, and the journal goes."""
+        if not await self._workers.run(journal.is_there, self._fs, self.data_dir):
+            return
+        if not is_clean:
+            found = await self._workers.run(journal.read, self._fs, self.data_dir)
+            ids = {(log.topic_id, log.tp.partition): log for log in self._logs.values()}
+            logs = [(ids[each], found[each]) for each in found if each in ids]
+            await asyncio.gather(*[self._append_again(log, entries) for log, entries in logs])
+        await self._workers.run(journal.remove, self._fs, self.data_dir)
+
+    async def _append_again(self, log: PartitionLog, entries: list[journal.Entry]) -> None:
+        for base_offset, batch in entries:
+            if base_offset < log.log_end_offset:
+                continue
+            if base_offset > log.log_end_offset:
+                _log.warning("the journal has nothing for %s from offset %d on", log.tp, log.log_end_offset)
+                break
+            data, now_ms = memoryview(bytearray(batch)), self._clock.now_ms()
+            header = read_header(data)
+            while not log.can_append(len(data), header.max_timestamp, now_ms):
+                await log.make_room(len(data), header.max_timestamp, now_ms)
+            log.append_copy(data, header, now_ms=now_ms)
+        await log.flush()
 
     # --- housework ----------------------------------------------------------------------------------------------------
 

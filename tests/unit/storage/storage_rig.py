@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
@@ -41,8 +42,10 @@ class Rig:
         known: Mapping[TopicPartition, TopicId] | None = None,
         clock: ManualClock | None = None,
         syncer: Syncer | None = None,
+        has_journal: bool = False,
     ) -> None:
         self.syncer = syncer
+        self.has_journal = has_journal  # always in use, however few logs there are
         self.disk = disk or SimulatedDisk(now_ms=lambda: NOW_MS)
         self.clock = clock or ManualClock(NOW_MS)
         self.tasks = LoopTasks()
@@ -71,9 +74,17 @@ class Rig:
         """Start the broker's storage; returns the log of the first known partition."""
         self.manager = self._manager()
         await self.manager.open(self.known, lambda _: self.config, "cluster-1", 1)
+        if self.has_journal:
+            await self.use_journal()
         log = self.manager.get(next(iter(self.known)))
         assert log is not None
         return log
+
+    async def use_journal(self) -> None:
+        self.manager.journal.many_logs = 0
+        while not self.manager.journal.is_on:  # the first time its files are made
+            self.manager.journal.turn_on()
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         await self.tasks.cancel_all()
