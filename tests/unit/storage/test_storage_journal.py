@@ -1,0 +1,303 @@
+"""The journal: when it is used, what it gives back after a power cut, and what must not rely on it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.model import TopicId, TopicPartition
+from penstock.storage import journal
+from penstock.storage.folder import JOURNALS
+from penstock.storage.journal import FILE_BYTES_MAX, NOTED_BATCH_BYTES_MAX
+from penstock.storage.log import PartitionLog
+from penstock.storage.manager import StorageConfig
+from simulation.harness.disk import SimulatedDisk
+from simulation.harness.trace import EverythingSynced, Synced
+from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, read_all, writable
+
+MANY = 10
+KNOWN = {TopicPartition("many", number): TOPIC_ID for number in range(MANY)}
+
+
+async def settle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+def append_to(rig: Rig, logs: list[PartitionLog], *, value_bytes: int = 20) -> None:
+    """One batch each, and somebody waits for it."""
+    for log in logs:
+        data, header = writable(make_batch(mark=log.log_end_offset, value_bytes=value_bytes))
+        log.append(data, header, leader_epoch=0, now_ms=NOW_MS)
+        rig.manager.commits.mark_dirty(log, urgent=True)
+
+
+async def commit(rig: Rig, logs: list[PartitionLog], *, value_bytes: int = 20) -> list[Synced | EverythingSynced]:
+    """The syncs that it took."""
+    before = len(rig.disk.trace)
+    append_to(rig, logs, value_bytes=value_bytes)
+    await settle()
+    assert all(log.flushed_end_offset == log.log_end_offset for log in logs)
+    return [each for each in rig.disk.trace[before:] if isinstance(each, Synced | EverythingSynced)]
+
+
+async def open_many(*, config: StorageConfig | None = None) -> tuple[Rig, list[PartitionLog]]:
+    rig = Rig(known=KNOWN, storage=config)
+    await rig.open()
+    logs = rig.manager.all()
+    for log in logs:
+        await log.make_room(100, NOW_MS, NOW_MS)
+    return rig, logs
+
+
+async def in_use() -> tuple[Rig, list[PartitionLog]]:
+    """A broker with many dirty logs, whose commits go through the journal."""
+    rig, logs = await open_many()
+    while not rig.manager.journal.is_on:
+        await commit(rig, logs)
+    return rig, logs
+
+
+async def after_power_cut(rig: Rig, known: dict[TopicPartition, TopicId] | None = None) -> Rig:
+    """Only what was synced is left."""
+    again = Rig(SimulatedDisk(rig.disk.durable_image()), known=known or KNOWN)
+    await again.open()
+    return again
+
+
+def run(test: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(test())  # type: ignore[arg-type]
+
+
+def test_commits_of_many_logs_take_one_sync_of_one_file_once_syncs_of_everything_are_known_to_work() -> None:
+    async def test() -> None:
+        rig, logs = await open_many()
+        assert isinstance((await commit(rig, logs))[0], EverythingSynced)
+        while not rig.manager.journal.is_on:
+            await commit(rig, logs)
+        synced = await commit(rig, logs)
+        assert [type(each) for each in synced] == [Synced]
+        assert rig.disk.contents(f"{DATA_DIR}/{JOURNALS[0]}")
+
+    run(test)
+
+
+@pytest.mark.parametrize("flush", ["interval", "os"])
+def test_other_modes_have_none(flush: str) -> None:
+    async def test() -> None:
+        rig, logs = await open_many(config=StorageConfig(flush=flush, recovery_threads=1))  # type: ignore[arg-type]
+        for _ in range(5):
+            append_to(rig, logs)
+            await asyncio.gather(*(log.flush() for log in logs))
+        assert not rig.manager.journal.is_on
+        assert not set(JOURNALS) & set(await rig.files())
+
+    run(test)
+
+
+def test_what_was_durable_by_the_journal_only_is_there_after_a_power_cut_and_the_journal_gone() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        for _ in range(3):
+            await commit(rig, logs)
+        again = await after_power_cut(rig)
+        for old, new in zip(logs, again.manager.all(), strict=True):
+            assert [batch.data for batch in await read_all(new)] == [batch.data for batch in await read_all(old)]
+            assert new.flushed_end_offset == new.log_end_offset == old.log_end_offset
+        assert not set(JOURNALS) & set(await again.files())
+        third = await after_power_cut(again)
+        assert [log.log_end_offset for log in third.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def test_a_round_makes_the_logs_own_files_durable_and_empties_the_journal() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        await rig.checkpoint()
+        await rig.checkpoint()
+        assert [rig.disk.contents(f"{DATA_DIR}/{name}") for name in JOURNALS] == [b"", b""]
+        assert not any(log.journaled for log in logs)
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+        assert rig.manager.journal.is_on, "commits were of many logs"
+
+    run(test)
+
+
+def test_commits_go_on_while_a_round_empties_the_file_of_those_before() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        emptying = asyncio.ensure_future(rig.checkpoint())
+        for _ in range(30):
+            await commit(rig, logs)
+        await emptying
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def test_it_is_turned_off_when_commits_are_of_few_logs_again() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        await rig.checkpoint()
+        await commit(rig, logs[:2])
+        assert rig.manager.journal.is_on
+        await rig.checkpoint()
+        assert not rig.manager.journal.is_on
+        await commit(rig, logs[:2])
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def test_a_batch_that_is_too_large_to_be_noted_has_everything_synced_by_the_logs_own_files() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        rig.reconfigure(segment_bytes=10 * NOTED_BATCH_BYTES_MAX)
+        append_to(rig, logs[1:])
+        synced = await commit(rig, logs[:1], value_bytes=NOTED_BATCH_BYTES_MAX)
+        assert any(isinstance(each, EverythingSynced) for each in synced)
+        assert not rig.manager.journal.is_on
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def test_a_sync_of_the_newest_segment_takes_along_those_that_only_the_journal_has() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        log = logs[0]
+        await log.roll()
+        rig.manager.journal.turn_off()
+        await commit(rig, [log])
+        old, new = log.segments
+        assert not log.journaled
+        image = rig.disk.durable_image()
+        durable = SimulatedDisk(image)
+        for segment in (old, new):
+            assert len(durable.contents(f"{log.path}/{segment.base_offset:020}.log")) == segment.size_bytes
+
+    run(test)
+
+
+def test_deleted_records_stay_deleted_and_the_others_stay() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        for _ in range(4):
+            await commit(rig, logs)
+        log = logs[0]
+        await log.advance_log_start(log.log_end_offset - 1)
+        again = (await after_power_cut(rig)).manager.get(log.tp)
+        assert again is not None
+        assert (again.log_start_offset, again.log_end_offset) == (log.log_start_offset, log.log_end_offset)
+        assert len(await read_all(again)) == 1
+
+    run(test)
+
+
+def test_a_deleted_topics_records_do_not_come_back_under_its_name() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        tp, new_id = logs[0].tp, TopicId(bytes(16 * [7]))
+        await rig.manager.delete(tp)
+        again = await after_power_cut(rig, {**KNOWN, tp: new_id})
+        new = again.manager.get(tp)
+        assert new is not None and new.log_end_offset == 0
+
+    run(test)
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_journal_that_takes_no_more_is_no_failure(is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        if is_full:
+            monkeypatch.setattr(journal, "FILE_BYTES_MAX", 100)
+        else:
+            rig.disk.faults.fail_next_write(f"{DATA_DIR}/{JOURNALS[0]}", after_bytes=30)
+        synced = await commit(rig, logs)
+        assert any(isinstance(each, EverythingSynced) for each in synced)
+        assert not rig.manager.journal.is_on
+        monkeypatch.setattr(journal, "FILE_BYTES_MAX", FILE_BYTES_MAX)
+        for _ in range(3):
+            await rig.checkpoint()
+            await commit(rig, logs)
+        assert rig.manager.journal.is_on
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def test_a_failed_sync_of_it_is_as_final_as_any() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        rig.disk.faults.fail_syncs(f"{DATA_DIR}/{JOURNALS[0]}")
+        append_to(rig, logs)
+        await settle()
+        assert len(rig.fatal) == 1
+        assert not any(log.flushed_end_offset == log.log_end_offset for log in logs)
+
+    run(test)
+
+
+def test_a_clean_stop_leaves_none() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        await rig.close()
+        assert not set(JOURNALS) & set(await rig.files())
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def journal_of(batches: list[bytes]) -> tuple[bytes, list[bytes]]:
+    """A file with a frame for every two batches, and where each frame ends."""
+
+    async def test() -> bytes:
+        rig = Rig(has_journal=True)
+        log = await rig.open()
+        for number, batch in enumerate(batches):
+            await rig.append(log, batch, flush=number % 2 == 1)
+        return bytes(rig.disk.contents(f"{DATA_DIR}/{JOURNALS[0]}"))
+
+    return asyncio.run(test()), batches
+
+
+CONTENT, BATCHES = journal_of([make_batch(mark=number) for number in range(6)])
+
+
+@given(st.integers(min_value=0, max_value=len(CONTENT)))
+def test_a_file_that_ends_early_gives_its_whole_frames(size_bytes: int) -> None:
+    found = [batch[61:] for _, _, batch in journal.entries(CONTENT[:size_bytes])]
+    assert found == [batch[61:] for batch in BATCHES[: len(found)]]
+    assert len(found) == size_bytes * 3 // len(CONTENT) * 2
+
+
+@given(st.integers(min_value=0, max_value=len(CONTENT) - 1), st.integers(min_value=1, max_value=255), st.binary())
+def test_damage_ends_it_and_whatever_follows_is_nothing(position: int, change: int, more: bytes) -> None:
+    damaged = bytearray(CONTENT)
+    damaged[position] ^= change
+    found = [batch[61:] for _, _, batch in journal.entries(bytes(damaged) + more)]
+    assert found == [batch[61:] for batch in BATCHES[: position * 3 // len(CONTENT) * 2]]
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_nothing(content: bytes) -> None:
+    assert list(journal.entries(content)) == []
