@@ -88,6 +88,36 @@ def test_truncation_inside_one_segment_with_its_index_on_disk() -> None:
     play(scenario)
 
 
+def test_a_log_that_is_cut_before_its_files_were_synced_gets_nothing_back() -> None:
+    async def scenario(player: Player) -> None:
+        for _ in range(4):
+            await player.append()
+        player.flushed = 2
+        player.promise()
+        await player.log.truncate_to(2)
+        del player.batches[2:]
+        player.promise()
+        await player.append(epoch=1, value_bytes=24)
+
+    play(scenario)
+
+
+def test_a_log_that_begins_anew_before_its_files_were_synced_gets_nothing_back() -> None:
+    async def scenario(player: Player) -> None:
+        for _ in range(3):
+            await player.append()
+        player.flushed = 0
+        player.removable = 3
+        player.promise()
+        await player.log.restart_at(1)
+        player.batches.clear()
+        player.removable = 0
+        player.promise()
+        await player.append(epoch=1, value_bytes=24)
+
+    play(scenario)
+
+
 def test_retention_removes_the_oldest_segments_without_a_hole() -> None:
     async def scenario(player: Player) -> None:
         for _ in range(10):

@@ -28,18 +28,22 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def append_to(rig: Rig, logs: list[PartitionLog], *, value_bytes: int = 20) -> None:
+def append_to(
+    rig: Rig, logs: list[PartitionLog], *, count: int = 1, value_bytes: int = 20, urgent: bool = True
+) -> None:
     """One batch each, and somebody waits for it."""
     for log in logs:
-        data, header = writable(make_batch(mark=log.log_end_offset, value_bytes=value_bytes))
+        data, header = writable(make_batch(count, mark=log.log_end_offset, value_bytes=value_bytes))
         log.append(data, header, leader_epoch=0, now_ms=NOW_MS)
-        rig.manager.commits.mark_dirty(log, urgent=True)
+        rig.manager.commits.mark_dirty(log, urgent=urgent)
 
 
-async def commit(rig: Rig, logs: list[PartitionLog], *, value_bytes: int = 20) -> list[Synced | EverythingSynced]:
+async def commit(
+    rig: Rig, logs: list[PartitionLog], *, count: int = 1, value_bytes: int = 20
+) -> list[Synced | EverythingSynced]:
     """The syncs that it took."""
     before = len(rig.disk.trace)
-    append_to(rig, logs, value_bytes=value_bytes)
+    append_to(rig, logs, count=count, value_bytes=value_bytes)
     await settle()
     assert all(log.flushed_end_offset == log.log_end_offset for log in logs)
     return [each for each in rig.disk.trace[before:] if isinstance(each, Synced | EverythingSynced)]
@@ -193,11 +197,47 @@ def test_a_sync_of_the_newest_segment_takes_along_those_that_only_the_journal_ha
     run(test)
 
 
-def test_deleted_records_stay_deleted_and_the_others_stay() -> None:
+def test_a_sync_takes_along_what_was_appended_while_the_round_before_it_ran() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        log = logs[0]
+        await commit(rig, logs)
+        emptying = asyncio.ensure_future(rig.checkpoint())
+        while not rig.disk.contents(f"{DATA_DIR}/{JOURNALS[1]}"):  # the round has begun, and this is after it did
+            assert not emptying.done()
+            append_to(rig, logs)
+            await asyncio.sleep(0)
+        await emptying
+        await settle()
+        await log.roll()
+        rig.manager.journal.turn_off()
+        await commit(rig, [log])
+        again = (await after_power_cut(rig)).manager.get(log.tp)
+        assert again is not None and again.log_end_offset == log.log_end_offset
+
+    run(test)
+
+
+def test_what_was_noted_when_it_was_turned_off_is_not_taken_for_noted_when_it_is_on_again() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        append_to(rig, logs[:1], urgent=False)
+        rig.manager.journal.turn_off()
+        rig.manager.journal.allow()
+        rig.manager.journal.turn_on()
+        await commit(rig, logs)
+        again = await after_power_cut(rig)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+
+    run(test)
+
+
+def test_deleted_records_stay_deleted_and_the_others_of_their_batch_stay() -> None:
     async def test() -> None:
         rig, logs = await in_use()
         for _ in range(4):
-            await commit(rig, logs)
+            await commit(rig, logs, count=3)
         log = logs[0]
         await log.advance_log_start(log.log_end_offset - 1)
         again = (await after_power_cut(rig)).manager.get(log.tp)
@@ -211,8 +251,10 @@ def test_deleted_records_stay_deleted_and_the_others_stay() -> None:
 def test_a_deleted_topics_records_do_not_come_back_under_its_name() -> None:
     async def test() -> None:
         rig, logs = await in_use()
-        await commit(rig, logs)
-        tp, new_id = logs[0].tp, TopicId(bytes(16 * [7]))
+        tp, new_id = TopicPartition("new", MANY), TopicId(bytes(16 * [7]))
+        log = rig.manager.create(tp, TOPIC_ID, rig.config)
+        await log.make_room(100, NOW_MS, NOW_MS)
+        await commit(rig, [*logs, log])  # its first record is durable by the journal only
         await rig.manager.delete(tp)
         again = await after_power_cut(rig, {**KNOWN, tp: new_id})
         new = again.manager.get(tp)
@@ -233,10 +275,10 @@ def test_a_journal_that_takes_no_more_is_no_failure(is_full: bool, monkeypatch: 
         assert any(isinstance(each, EverythingSynced) for each in synced)
         assert not rig.manager.journal.is_on
         monkeypatch.setattr(journal, "FILE_BYTES_MAX", FILE_BYTES_MAX)
-        for _ in range(3):
-            await rig.checkpoint()
-            await commit(rig, logs)
-        assert rig.manager.journal.is_on
+        await rig.checkpoint()
+        await commit(rig, logs)
+        assert rig.manager.journal.is_on, "after the next round, and the next sync of everything"
+        await commit(rig, logs)
         again = await after_power_cut(rig)
         assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
 
