@@ -68,8 +68,8 @@ def play(
 ) -> int:
     """Returns how many disks were recovered from."""
 
-    async def run(has_journal: bool) -> int:
-        rig = Rig(config=config, has_journal=has_journal)
+    async def run() -> int:
+        rig = Rig(config=config)
         log = await rig.open()
         player = Player(rig, log)
         player.promise()
@@ -82,8 +82,7 @@ def play(
             count += 1
         return count
 
-    asyncio.run(run(has_journal=True))
-    count = asyncio.run(run(has_journal=False))
+    count = asyncio.run(run())
     assert count >= least_states, f"only {count} disks: the scenario did not do what it should"
     return count
 

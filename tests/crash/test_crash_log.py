@@ -7,9 +7,10 @@ import asyncio
 import msgspec
 import pytest
 
-from crash.crash_play import Player, Promise, play
+from crash.crash_play import Player, Promise, check, play
 from penstock.model import StorageFailed, TopicId
 from penstock.storage import log_checkpoint
+from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import DirectorySynced, Op
 from unit.storage.storage_rig import CONFIG, TOPIC_ID, TP, Rig, make_batch, read_all
 
@@ -228,5 +229,26 @@ def test_a_deleted_topics_records_never_come_back_under_the_same_name() -> None:
             await again.tasks.cancel_all()
             count += 1
         assert count > 50
+
+    asyncio.run(run())
+
+
+def test_a_power_cut_while_the_next_start_recovers_from_one() -> None:
+    async def run() -> None:
+        rig = Rig()
+        player = Player(rig, await rig.open())
+        for number in range(4):
+            await player.append(producer_id=7, base_sequence=number)
+        await rig.tasks.cancel_all()
+        second = Rig(SimulatedDisk(rig.disk.durable_image()))
+        second.disk.mark(Promise(tuple(player.batches), len(player.batches)))
+        start = len(second.disk.trace)
+        await second.open()
+        await second.tasks.cancel_all()
+        count = 0
+        for state in second.disk.crash_states(states_per_moment_max=60, first_operation=start):
+            await check(second.disk.after(state), state, CONFIG)
+            count += 1
+        assert count > (5 if Rig.has_journal else 0)
 
     asyncio.run(run())

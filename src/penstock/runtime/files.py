@@ -34,7 +34,8 @@ class DiskFileSystem:
     def __init__(self) -> None:
         # Folders under lock, open for as long as that lasts: syncfs tells a descriptor of the failures since it was
         # opened, and of earlier ones only if nobody was told before, be it another broker on the same file system.
-        self._roots: dict[str, int] = {}
+        # Two each, for ``sync_all`` and for the process that syncs: of two that share one, only one is told.
+        self._roots: dict[str, tuple[int, int]] = {}
         self._roots_guard = threading.Lock()
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, writable: bool = True) -> DiskFile:
@@ -98,8 +99,8 @@ class DiskFileSystem:
         refuse_on_loop()
         try:
             with self._roots_guard:
-                root = self._roots.get(path)
-                descriptor = os.dup(root) if root is not None else os.open(path, _DIRECTORY_FLAGS | os.O_CLOEXEC)
+                roots = self._roots.get(path)
+                descriptor = os.dup(roots[0]) if roots else os.open(path, _DIRECTORY_FLAGS | os.O_CLOEXEC)
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 return False  # no failed sync: file by file it needs no descriptor
@@ -110,8 +111,9 @@ class DiskFileSystem:
             os.close(descriptor)
 
     def root_descriptor(self, path: str) -> int | None:
-        """Of a folder under lock: the one that ``sync_all`` uses."""
-        return self._roots.get(path)
+        """Of a folder under lock, for somebody else's syncfs."""
+        roots = self._roots.get(path)
+        return roots[1] if roots else None
 
     def read_file(self, path: str) -> bytes:
         file = self.open(path, writable=False)
@@ -169,19 +171,22 @@ class DiskFileSystem:
         return file
 
     def _open_root(self, path: str, lock: _LockFile) -> None:
-        try:
-            descriptor = os.open(path, _DIRECTORY_FLAGS | os.O_CLOEXEC)
-        except BaseException:
-            lock.close()
-            raise
+        descriptors: list[int] = []
 
         def close() -> None:
             with self._roots_guard:
                 self._roots.pop(path, None)
-                os.close(descriptor)
+                for descriptor in descriptors:
+                    os.close(descriptor)
 
-        self._roots[path] = descriptor
         lock.when_closed(close)
+        try:
+            for _ in range(2):
+                descriptors.append(os.open(path, _DIRECTORY_FLAGS | os.O_CLOEXEC))
+        except BaseException:
+            lock.close()
+            raise
+        self._roots[path] = (descriptors[0], descriptors[1])
 
 
 class _LockFile(DiskFile):

@@ -168,10 +168,12 @@ class CheckpointRounds:
                 self._cleaned[log.tp] = offset
                 await self._write_cleaned_offsets()
 
-    async def empty_journal(self) -> None:
-        """Before a log is cut, which must not get back from there what it loses: durable when it returns."""
+    async def leave_journal(self, log: PartitionLog) -> None:
+        """Before ``log``, which takes no appends now, is cut: it must not get back from there what it loses. Durable
+        when it returns."""
         async with self._lock:
-            while (old := self._journal.rotate()) is not None:
+            self._journal.forget_noted(log)
+            while self._journal.has_entries_of(log) and (old := self._journal.rotate()) is not None:
                 await self._workers.run(_save_all, self._fs, self._data_dir, [], True)
                 await self._empty(old)
 
@@ -210,6 +212,8 @@ class CheckpointRounds:
             written = await self._save(
                 [point for point in points if point.log.active is not None], everything=old is not None
             )
+            if self._commits.failed is not None:
+                return False  # another sync was told what this one was not
             for point in written:
                 if log_checkpoint.finish(point):
                     point.log.recovery_point = max(point.log.recovery_point, point.end_offset)

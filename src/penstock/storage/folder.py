@@ -41,7 +41,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 SYNC_FAILED = ".penstock_sync_failed"
 META_PROPERTIES = "meta.properties"
-JOURNALS = ("penstock-journal-0", "penstock-journal-1")
+JOURNALS = (".penstock_journal_a", ".penstock_journal_b")  # no topic's folder is named so
 
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
 NAME_BYTES_MAX = 255

@@ -1,9 +1,10 @@
 """The group commit: makes what was appended durable, for everybody at once.
 
 An appended log is marked dirty. A small number of workers run fdatasync, each for one dirty log at a time, and
-everything that is appended to a log while its sync runs shares the next one; when many logs are dirty, one syncfs
-serves them all. Syncs begin at the end of a turn of the loop, so that everything which came in with it shares them; in
-a long turn they begin before, and a sync that has returned meanwhile is followed by the next one at once.
+everything that is appended to a log while its sync runs shares the next one; when many logs are dirty, one sync of the
+journal serves them all, or one syncfs. Syncs begin at the end of a turn of the loop, so that everything which came in
+with it shares them; in a long turn they begin before, and a sync that has returned meanwhile is followed by the next
+one at once.
 
     mode        a dirty log is synced
     ack         at once when somebody waits (``urgent``, ``hurry``), else after ``LAG_S``
@@ -224,9 +225,11 @@ class GroupCommit:
         """One sync for all that wait, if the one before has returned. Some may have to be synced by their own files:
         then all are."""
         journal = self._journal
+        if journal.is_syncing:
+            return
         if any(log.is_unnoted for log in self._ready):
             journal.turn_off()
-        elif not journal.is_syncing and (file := journal.write()) is not None:
+        elif (file := journal.write()) is not None:
             logs, self._ready = self._ready, {}
             if flushes := self._flushes(logs, into_journal=True):
                 journal.is_syncing = True

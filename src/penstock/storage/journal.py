@@ -13,8 +13,8 @@ journal's. The logs' own files follow with the next checkpoint round, which then
 Recovery    Each log is recovered from its own files first, which gives a prefix of what was appended to it. Batches
             from here that continue the prefix are appended again, by their offsets: whatever the log has is passed
             over, so that entries which are no longer needed do no harm. Only a log that is cut could get back what it
-            has lost, and one whose start moves behind its files' end could lose the rest: before that the journal is
-            emptied, durably.
+            has lost: before that its entries go, durably. And a start that moves behind the end of a log's own files
+            would hide what is to continue them: before that the files are synced (``PartitionLog``).
 Crash       A frame that is not whole ends its file: nobody was told that it is durable.
 Promise     While a log is not ``is_unnoted``, everything in it is durable by its own files up to some offset and noted
             here from there on, in a frame or for the next one.
@@ -23,7 +23,7 @@ Promise     While a log is not ``is_unnoted``, everything in it is durable by it
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,7 @@ from penstock.ports import File, FileSystem, Workers
 from penstock.protocol.records.checksum import crc32c
 from penstock.protocol.records.header import HEADER_BYTES, LOG_OVERHEAD_BYTES, read_header
 from penstock.storage import folder as names
-from penstock.storage.segment_files import sync_file, sync_folder
+from penstock.storage.segment_files import SyncFailed, sync_file, sync_folder
 
 if TYPE_CHECKING:
     from penstock.storage.log import PartitionLog
@@ -42,8 +42,8 @@ _log = logging.getLogger(__name__)
 
 NOTED_BATCH_BYTES_MAX = 16 * 1024
 """A larger batch is not noted: to write it twice costs more than the sync of its file."""
-FRAME_BYTES_MAX = 4 * 1024 * 1024
-"""Of what is noted and not written; no more is kept in memory."""
+FRAME_BYTES_MAX = 1024 * 1024
+"""Of what is noted and not written; no more is kept in memory, nor written at once by the loop."""
 FILE_BYTES_MAX = 32 * 1024 * 1024
 """A file that has grown so far, because checkpoint rounds are slow or fail, takes no more: logs are synced as ever."""
 MANY_LOGS = 8
@@ -58,16 +58,20 @@ _entry = _ENTRY.pack
 class Journal:
     """The writing side, on the loop. Off until it is known that many logs are dirty at once."""
 
-    def __init__(self, fs: FileSystem, workers: Workers, data_dir: str) -> None:
+    def __init__(
+        self, fs: FileSystem, workers: Workers, data_dir: str, on_sync_failed: Callable[[BaseException], None]
+    ) -> None:
         self.is_on = False
         self.is_syncing = False  # a frame's sync is under way
         self.many_logs = MANY_LOGS
         self._fs = fs
         self._workers = workers
         self._data_dir = data_dir
+        self._on_sync_failed = on_sync_failed
         self._files: tuple[JournalFile, ...] = ()  # the first is written to
         self._is_opening = False
-        self._may_turn_on = False  # until the start has read what a crash left
+        self._is_allowed = False  # until the start has read what a crash left; nor once it is closed, or can't be had
+        self._rests = False  # until the next round
         self._most_logs = 0  # of one frame, since the last round
         self._noted = bytearray(_FRAME.size)
         self._noted_logs: dict[PartitionLog, None] = {}
@@ -76,11 +80,11 @@ class Journal:
 
     def allow(self) -> None:
         """What a crash left is part of the logs again."""
-        self._may_turn_on = True
+        self._is_allowed = True
 
     def turn_on(self) -> None:
         """A sync of everything has just begun. The first time there are no files yet: then it is for a later one."""
-        if not self._may_turn_on:
+        if self._rests or not self._is_allowed:
             return
         if self._files:
             self.is_on = True
@@ -90,15 +94,20 @@ class Journal:
 
     def _opened(self, files: list[File] | None, error: BaseException | None) -> None:
         self._is_opening = False
-        if files is not None:
+        if files is None:
+            self._is_allowed = False
+            if isinstance(error, SyncFailed):
+                self._on_sync_failed(error)
+            else:
+                _log.warning("there is no journal, logs are synced by their own files: %s", error)
+        elif self._is_allowed:
             self._files = tuple(JournalFile(file) for file in files)
         else:
-            _log.warning("there is no journal, logs are synced by their own files: %s", error)
-            self._may_turn_on = False
+            close_all(files)
 
     def turn_off(self) -> None:
         """What is noted and not written is for the logs' own syncs. On again after the next round at the earliest."""
-        self.is_on = self._may_turn_on = False
+        self.is_on, self._rests = False, True
         for log in self._noted_logs:
             log.is_unnoted = True
         self._start_frame()
@@ -136,13 +145,22 @@ class Journal:
     def _start_frame(self) -> None:
         self._noted, self._noted_logs = bytearray(_FRAME.size), {}
 
+    def has_entries_of(self, log: PartitionLog) -> bool:
+        """Perhaps needed no longer."""
+        return log in self._noted_logs or any(log in file.logs for file in self._files)
+
+    def forget_noted(self, log: PartitionLog) -> None:
+        """What is noted of it must not be written any more."""
+        if log in self._noted_logs:
+            self.turn_off()
+
     # --- rounds
 
     def rotate(self) -> JournalFile | None:
         """A round begins. The file that may be emptied when a sync of everything, which begins after this, is done."""
         if self.is_on and self._most_logs < self.many_logs:
             self.turn_off()
-        self._may_turn_on = True
+        self._rests = False
         self._most_logs = 0
         if not any(file.has_content for file in self._files):
             return None
@@ -165,10 +183,9 @@ class Journal:
 
     def close(self) -> None:
         """Nothing is appended any more."""
-        self.is_on = self._may_turn_on = False
+        self.is_on = self._is_allowed = False
         files, self._files = self._files, ()
-        for file in files:
-            file.file.close()
+        close_all([file.file for file in files])
 
 
 class JournalFile:
@@ -198,16 +215,34 @@ class JournalFile:
 
 def create(fs: FileSystem, data_dir: str) -> list[File]:
     """Both files, empty, their names durable."""
-    files = [fs.open(f"{data_dir}/{name}", create=True) for name in names.JOURNALS]
-    for file in files:
-        file.truncate(0)
-        sync_file(file)
-    sync_folder(fs, data_dir)
+    files: list[File] = []
+    try:
+        for name in names.JOURNALS:
+            files.append(fs.open(f"{data_dir}/{name}", create=True))
+            files[-1].truncate(0)
+            sync_file(files[-1])
+        sync_folder(fs, data_dir)
+    except BaseException:
+        close_all(files)
+        raise
     return files
+
+
+def close_all(files: Iterable[File]) -> None:
+    for file in files:
+        file.close()
 
 
 def is_there(fs: FileSystem, data_dir: str) -> bool:
     return any(fs.exists(f"{data_dir}/{name}") for name in names.JOURNALS)
+
+
+def set_aside(fs: FileSystem, data_dir: str) -> None:
+    """It has what is nobody's now, and may be somebody's again."""
+    for name in names.JOURNALS:
+        if fs.exists(f"{data_dir}/{name}"):
+            fs.rename(f"{data_dir}/{name}", f"{data_dir}/{name}.aside")
+    sync_folder(fs, data_dir)
 
 
 def remove(fs: FileSystem, data_dir: str) -> None:

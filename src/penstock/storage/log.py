@@ -44,7 +44,7 @@ from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import Read
 from penstock.storage.recovery import Recovered
 from penstock.storage.segment import Segment, SegmentLimits
-from penstock.storage.segment_files import FolderTaken, SyncFailed
+from penstock.storage.segment_files import FolderTaken, SyncFailed, sync_files
 from penstock.storage.segments import Segments
 from penstock.storage.txn_index import AbortedTxn
 
@@ -83,7 +83,7 @@ class LogPorts:
     on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
     checkpointed: Callable[[PartitionLog], Awaitable[None]]  # waits for a round that it has a place in
     lower_recovery_point: Callable[[PartitionLog, int], Awaitable[None]]  # durable when it returns
-    empty_journal: Callable[[], Awaitable[None]]  # durable when it returns
+    leave_journal: Callable[[PartitionLog], Awaitable[None]]  # durable when it returns
     save_log_starts: Callable[[], Awaitable[None]]  # durable when it returns
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
     folder_is_free: Callable[[TopicPartition], Awaitable[None]]
@@ -283,7 +283,7 @@ class PartitionLog:
             raise StorageFailed(message=f"writing to {self.tp} failed: {error}") from error
         size_bytes = header.batch_length + 12
         journal = self.ports.journal
-        if journal.is_on and size_bytes <= NOTED_BATCH_BYTES_MAX:
+        if journal.is_on and size_bytes <= NOTED_BATCH_BYTES_MAX and base_offset == self.log_end_offset:
             journal.note(self, batch)
         else:
             self.is_unnoted = True
@@ -357,14 +357,29 @@ class PartitionLog:
     async def advance_log_start(self, offset: int) -> None:
         """The log begins at ``offset`` now; durable when it returns. Segments below go with the next retention run."""
         try:
-            if self.journaled:  # the start must not lie behind what recovery finds in the log's own files
-                await self.ports.empty_journal()
+            if self.ports.journal.has_entries_of(self):
+                await self._sync_own_files()
             if offset <= self.log_start_offset:
                 return
             log_changes.advance_log_start(self, offset)
             await self.ports.save_log_starts()
         except OSError as error:
             raise StorageFailed(message=f"{self.tp}: the new log start could not be written: {error}") from error
+
+    async def _sync_own_files(self) -> None:
+        """Of what is durable, all is from here on without the journal: recovery looks at the log's own files first, and
+        a start behind their end would hide what the journal has to add to them."""
+        segments = [segment for segment in self.segments if segment.end_offset > self.recovery_point]
+        for segment in segments:
+            segment.pin()
+        try:
+            await self.ports.workers.run(sync_files, [segment.file for segment in segments if segment.file is not None])
+        except SyncFailed as error:
+            self.ports.commits.fail(error)
+            raise
+        finally:
+            for segment in segments:
+                segment.unpin()
 
     async def delete_old_segments(self, now_ms: int) -> int:
         """Apply retention below the high watermark; returns how many segments went."""

@@ -90,7 +90,7 @@ async def truncate(log: PartitionLog, end_offset: int) -> None:
         return
     log.is_being_cut = True
     await log.flush()
-    await log.ports.empty_journal()
+    await log.ports.leave_journal(log)
     keep = log.segments.holding(end_offset - 1)
     keep.pin()
     try:
@@ -183,6 +183,7 @@ def _cut_memory(
     log: PartitionLog, keep: Segment, scanned: ScannedSegment, end_offset: int, gone: list[Segment]
 ) -> None:
     log.truncations += 1
+    log.is_unnoted = True  # its end may lie in a gap, which recovery does not see before a batch follows
     log.segments.remove(gone)
     log.unsaved = [segment for segment in log.unsaved if segment not in gone]
     fill(keep, scanned)
@@ -205,7 +206,7 @@ async def restart(log: PartitionLog, offset: int) -> None:
     log.is_being_cut = True
     if log.active is not None:
         await log.flush()
-        await log.ports.empty_journal()
+        await log.ports.leave_journal(log)
         await log.ports.lower_recovery_point(log, 0)
         bases = list(log.segments.base_offsets)
         fs, path = log.ports.fs, log.path
@@ -224,6 +225,7 @@ async def restart(log: PartitionLog, offset: int) -> None:
         log.reads.changed(gone)
         log.ports.on_changed(log)
     log.truncations += 1
+    log.is_unnoted = True
     log.log_start_offset = log.log_end_offset = log.flushed_end_offset = offset
     log.size_bytes = 0
     log.snapshots_due = []

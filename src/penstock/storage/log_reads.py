@@ -362,7 +362,8 @@ class LogReads:
                     return
 
     def _may_unload(self, segment: Segment) -> bool:
-        return segment.pins == 0 and not segment.unsynced and segment not in self._log.unsaved
+        log = self._log
+        return not (segment.pins or segment.unsynced or segment in log.unsaved or segment in log.journaled)
 
     def finished(self, segment: Segment) -> None:
         """``segment`` is no longer the active one."""

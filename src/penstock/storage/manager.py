@@ -111,7 +111,7 @@ class LogManager:
         self._loops: list[asyncio.Task[None]] = []
         self._removals = Removals(fs, clock, self._workers)
         self._deletions: dict[TopicPartition, asyncio.Future[None]] = {}
-        self.journal = Journal(fs, self._workers, data_dir)
+        self.journal = Journal(fs, self._workers, data_dir, lambda error: self.commits.fail(error))
         self.commits = GroupCommit(
             fs=fs,
             clock=clock,
@@ -148,7 +148,7 @@ class LogManager:
             on_checkpoint_due=self._rounds.hurry,
             checkpointed=self._rounds.checkpointed,
             lower_recovery_point=self._rounds.lower_recovery_point,
-            empty_journal=self._rounds.empty_journal,
+            leave_journal=self._rounds.leave_journal,
             save_log_starts=self._rounds.save_log_starts,
             remove_later=self._removals.later,
             folder_is_free=self._folder_is_free,
@@ -221,6 +221,7 @@ class LogManager:
         for log in self._logs.values():
             log.close()
         self.journal.close()
+        await self._workers.idle()
         if is_clean:
             await self._workers.run(journal.remove, self._fs, self.data_dir)
             await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
@@ -354,26 +355,31 @@ class LogManager:
         """What was durable by the journal only becomes part of the logs again, and the journal goes."""
         if not await self._workers.run(journal.is_there, self._fs, self.data_dir):
             return
-        if not is_clean:
-            found = await self._workers.run(journal.read, self._fs, self.data_dir)
-            ids = {(log.topic_id, log.tp.partition): log for log in self._logs.values()}
-            logs = [(ids[each], found[each]) for each in found if each in ids]
-            await asyncio.gather(*[self._append_again(log, entries) for log, entries in logs])
-        await self._workers.run(journal.remove, self._fs, self.data_dir)
+        found = {} if is_clean else await self._workers.run(journal.read, self._fs, self.data_dir)
+        logs = {(log.topic_id, log.tp.partition): log for log in self._logs.values()}
+        await asyncio.gather(*[self._append_again(logs[each], found[each]) for each in found if each in logs])
+        strays = {(stray.topic_id, stray.tp.partition) for stray in self.strays}
+        if any(each in strays for each in found):
+            _log.warning("the journal has records of partitions that are nobody's: set aside in %s", self.data_dir)
+            await self._workers.run(journal.set_aside, self._fs, self.data_dir)
+        else:
+            await self._workers.run(journal.remove, self._fs, self.data_dir)
 
     async def _append_again(self, log: PartitionLog, entries: list[journal.Entry]) -> None:
+        log.scan_room_bytes = 1 << 62  # no rounds yet that could make room
         for base_offset, batch in entries:
-            if base_offset < log.log_end_offset:
-                continue
-            if base_offset > log.log_end_offset:
-                _log.warning("the journal has nothing for %s from offset %d on", log.tp, log.log_end_offset)
-                break
             data, now_ms = memoryview(bytearray(batch)), self._clock.now_ms()
             header = read_header(data)
+            if base_offset < log.log_end_offset:
+                continue
+            if base_offset > log.log_end_offset or header.leader_epoch < log.epochs.latest_epoch:
+                _log.warning("the journal does not go on where %s ends, at %d", log.tp, log.log_end_offset)
+                break
             while not log.can_append(len(data), header.max_timestamp, now_ms):
                 await log.make_room(len(data), header.max_timestamp, now_ms)
             log.append_copy(data, header, now_ms=now_ms)
         await log.flush()
+        log.leave_to_recovery(log.bytes_before_checkpoint)
 
     # --- housework ----------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,11 @@ def sync_file(file: File) -> None:
         raise SyncFailed(*error.args) from error
 
 
+def sync_files(files: Iterable[File]) -> None:
+    for file in files:
+        sync_file(file)
+
+
 def sync_folder(fs: FileSystem, path: str) -> None:
     try:
         fs.sync_dir(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -252,9 +253,27 @@ def test_a_locked_folder_is_synced_through_one_descriptor_from_first_to_last(
     lock.close()
     lock.close()
     if before:
-        assert len(os.listdir("/proc/self/fd")) == before - 2
+        assert len(os.listdir("/proc/self/fd")) == before - 3, "the lock, and the folder twice"
     assert own.sync_all(str(tmp_path))
     assert opened == [str(tmp_path)]
+
+
+def test_the_process_that_syncs_has_a_description_of_its_own_of_the_folder(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel tells each description of a failure once: of two syncs that share one, only one would hear of it."""
+    own = DiskFileSystem()
+    lock = own.lock(f"{tmp_path}/.lock")
+    assert lock is not None
+    theirs = own.root_descriptor(str(tmp_path))
+    assert theirs is not None
+    fcntl.fcntl(theirs, fcntl.F_SETFL, os.O_NONBLOCK)  # a flag of the description
+    flags: list[int] = []
+    monkeypatch.setattr(posix, "syncfs", lambda ours: flags.append(fcntl.fcntl(ours, fcntl.F_GETFL)) or True)
+    assert own.sync_all(str(tmp_path))
+    assert not flags[0] & os.O_NONBLOCK
+    lock.close()
+    assert own.root_descriptor(str(tmp_path)) is None
 
 
 def test_too_many_open_files_are_no_failed_sync(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,9 @@ CONFIG = LogConfig(segment_bytes=1_000, index_interval_bytes=100, retention_ms=N
 class Rig:
     """Opens managers on one disk, one after the other: a restart is ``open`` again. Needs a running loop."""
 
+    has_journal = False
+    """Always in use, however few logs there are."""
+
     def __init__(
         self,
         disk: SimulatedDisk | None = None,
@@ -42,10 +45,8 @@ class Rig:
         known: Mapping[TopicPartition, TopicId] | None = None,
         clock: ManualClock | None = None,
         syncer: Syncer | None = None,
-        has_journal: bool = False,
     ) -> None:
         self.syncer = syncer
-        self.has_journal = has_journal  # always in use, however few logs there are
         self.disk = disk or SimulatedDisk(now_ms=lambda: NOW_MS)
         self.clock = clock or ManualClock(NOW_MS)
         self.tasks = LoopTasks()

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model import TopicId, TopicPartition
+from penstock.model import StorageFailed, TopicId, TopicPartition
 from penstock.storage import journal
-from penstock.storage.folder import JOURNALS
+from penstock.storage.folder import JOURNALS, parse_folder_name
+from penstock.storage.group_commit import LAG_S
 from penstock.storage.journal import FILE_BYTES_MAX, NOTED_BATCH_BYTES_MAX
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
 from simulation.harness.disk import SimulatedDisk
-from simulation.harness.trace import EverythingSynced, Synced
+from simulation.harness.trace import Created, EverythingSynced, Op, Synced
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, read_all, writable
 
 MANY = 10
@@ -263,6 +264,112 @@ def test_a_deleted_topics_records_do_not_come_back_under_its_name() -> None:
     run(test)
 
 
+def test_records_are_deleted_while_the_logs_own_files_are_being_synced() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        for _ in range(2):
+            await commit(rig, logs, count=3)
+        log = logs[0]
+        end_offset = log.log_end_offset
+        append_to(rig, [log], urgent=False)
+        assert log.begin_flush() is not None, "begun, and not done"
+        await log.advance_log_start(end_offset - 1)
+        again = (await after_power_cut(rig)).manager.get(log.tp)
+        assert again is not None and again.log_start_offset == end_offset - 1
+        assert again.log_end_offset >= end_offset
+
+    run(test)
+
+
+def test_a_failed_sync_before_records_are_deleted_is_as_final_as_any() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        rig.disk.faults.fail_syncs(logs[0].path)
+        with pytest.raises(StorageFailed):
+            await logs[0].advance_log_start(1)
+        assert len(rig.fatal) == 1
+
+    run(test)
+
+
+def test_a_log_that_is_cut_takes_along_what_is_noted_and_not_written() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        log = logs[0]
+        await commit(rig, logs)
+        end_offset = log.log_end_offset
+        append_to(rig, [log], urgent=False)
+        rig.clock.advance(LAG_S)  # it is synced by its own file, and noted
+        await settle()
+        await log.truncate_to(end_offset)
+        await commit(rig, logs[1:])
+        again = (await after_power_cut(rig)).manager.get(log.tp)
+        assert again is not None and again.log_end_offset == end_offset
+
+    run(test)
+
+
+def test_a_start_takes_everything_in_though_recovery_had_more_to_read_than_it_should(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        monkeypatch.setattr("penstock.storage.log.SCAN_BYTES_MAX", 10)
+        again = await asyncio.wait_for(after_power_cut(rig), 10)
+        assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
+        assert all(log.scan_room_bytes < 10 for log in again.manager.all()), "from now on appends wait for a round"
+
+    run(test)
+
+
+def test_entries_of_an_older_epoch_than_the_logs_are_not_believed() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        image = rig.disk.durable_image()
+        durable = SimulatedDisk(image)
+        await rig.in_worker(durable.write_file_atomically, f"{logs[0].path}/leader-epoch-checkpoint", b"0\n1\n5 0\n")
+        again = Rig(durable, known=KNOWN)
+        await again.open()
+        assert again.manager.all()[0].log_end_offset < logs[0].log_end_offset
+        assert again.manager.all()[1].log_end_offset == logs[1].log_end_offset
+
+    run(test)
+
+
+def test_what_is_nobodys_now_is_set_aside() -> None:
+    async def test() -> None:
+        rig, logs = await in_use()
+        await commit(rig, logs)
+        again = await after_power_cut(rig, {tp: KNOWN[tp] for tp in list(KNOWN)[1:]})
+        assert f"{JOURNALS[0]}.aside" in await again.files()
+        assert not set(JOURNALS) & set(await again.files())
+
+    run(test)
+
+
+def test_its_files_are_no_topics_folders() -> None:
+    assert [parse_folder_name(name) for name in JOURNALS] == [None, None]
+
+
+def test_without_its_files_commits_go_on_as_before() -> None:
+    async def test() -> None:
+        rig, logs = await open_many()
+        rig.disk.before_operation = refuse_journals
+        for _ in range(5):
+            await commit(rig, logs)
+        assert not rig.manager.journal.is_on
+        assert rig.fatal == []
+
+    def refuse_journals(operation: Op) -> None:
+        if isinstance(operation, Created) and operation.name in JOURNALS:
+            raise OSError(28, "no space")
+
+    run(test)
+
+
 @pytest.mark.parametrize("is_full", [True, False])
 def test_a_journal_that_takes_no_more_is_no_failure(is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
@@ -313,8 +420,9 @@ def journal_of(batches: list[bytes]) -> tuple[bytes, list[bytes]]:
     """A file with a frame for every two batches, and where each frame ends."""
 
     async def test() -> bytes:
-        rig = Rig(has_journal=True)
+        rig = Rig()
         log = await rig.open()
+        await rig.use_journal()
         for number, batch in enumerate(batches):
             await rig.append(log, batch, flush=number % 2 == 1)
         return bytes(rig.disk.contents(f"{DATA_DIR}/{JOURNALS[0]}"))
