@@ -23,7 +23,6 @@ from penstock.config.compaction import CompactionSettings
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition, invariant
 from penstock.ports import Clock, File, FileSystem, Processes, Random, Syncer, Tasks, Workers
-from penstock.protocol.records.header import read_header
 from penstock.storage import data_folder, journal
 from penstock.storage import folder as names
 from penstock.storage.checkpoint_rounds import CheckpointRounds
@@ -31,6 +30,7 @@ from penstock.storage.data_folder import Contents, StrayFolder
 from penstock.storage.folder import FolderIdentity
 from penstock.storage.group_commit import FlushMode, GroupCommit
 from penstock.storage.journal import Journal
+from penstock.storage.journal_replay import take_in
 from penstock.storage.log import LogPorts, PartitionLog
 from penstock.storage.meters import StorageMeters
 from penstock.storage.producers import EXPIRATION_MS
@@ -197,7 +197,15 @@ class LogManager:
         for tp in known:
             if tp not in self._logs:
                 self.create(tp, known[tp], config_of(tp.topic))
-        await self._take_from_journal(is_clean=contents.is_clean)
+        await take_in(
+            self._logs.values(),
+            self.strays,
+            is_clean=contents.is_clean,
+            data_dir=self.data_dir,
+            fs=self._fs,
+            workers=self._workers,
+            clock=self._clock,
+        )
         self.journal.allow()
         if contents.sync_failed:
             await self._workers.run(self._fs.remove, f"{self.data_dir}/{names.SYNC_FAILED}")
@@ -350,36 +358,6 @@ class LogManager:
         await recover_all(
             found, load, fs=self._fs, workers=self._workers, tasks=self._tasks, threads=self._config.recovery_threads
         )
-
-    async def _take_from_journal(self, *, is_clean: bool) -> None:
-        """What was durable by the journal only becomes part of the logs again, and the journal goes."""
-        if not await self._workers.run(journal.is_there, self._fs, self.data_dir):
-            return
-        found = {} if is_clean else await self._workers.run(journal.read, self._fs, self.data_dir)
-        logs = {(log.topic_id, log.tp.partition): log for log in self._logs.values()}
-        await asyncio.gather(*[self._append_again(logs[each], found[each]) for each in found if each in logs])
-        strays = {(stray.topic_id, stray.tp.partition) for stray in self.strays}
-        if any(each in strays for each in found):
-            _log.warning("the journal has records of partitions that are nobody's: set aside in %s", self.data_dir)
-            await self._workers.run(journal.set_aside, self._fs, self.data_dir)
-        else:
-            await self._workers.run(journal.remove, self._fs, self.data_dir)
-
-    async def _append_again(self, log: PartitionLog, entries: list[journal.Entry]) -> None:
-        log.scan_room_bytes = 1 << 62  # no rounds yet that could make room
-        for base_offset, batch in entries:
-            data, now_ms = memoryview(bytearray(batch)), self._clock.now_ms()
-            header = read_header(data)
-            if base_offset < log.log_end_offset:
-                continue
-            if base_offset > log.log_end_offset or header.leader_epoch < log.epochs.latest_epoch:
-                _log.warning("the journal does not go on where %s ends, at %d", log.tp, log.log_end_offset)
-                break
-            while not log.can_append(len(data), header.max_timestamp, now_ms):
-                await log.make_room(len(data), header.max_timestamp, now_ms)
-            log.append_copy(data, header, now_ms=now_ms)
-        await log.flush()
-        log.leave_to_recovery(log.bytes_before_checkpoint)
 
     # --- housework ----------------------------------------------------------------------------------------------------
 
