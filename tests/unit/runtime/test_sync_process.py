@@ -129,6 +129,24 @@ def test_who_looks_learns_of_a_sync_before_the_loop_does(tmp_path: Path) -> None
     run(tmp_path, test)
 
 
+def test_a_look_takes_every_answer_that_is_there() -> None:
+    answers = [sync_child.ANSWER.pack(number, 0, 0.001) for number in (1, 2, 3)]
+    told: list[int] = []
+
+    class Talk:
+        def recv(self, size: int) -> bytes:
+            if not answers:
+                raise BlockingIOError
+            return answers.pop(0)
+
+    syncer = SyncProcess(DiskFileSystem(), ThreadWorkers())
+    syncer._talk = Talk()  # type: ignore[assignment]
+    syncer._is_ready = True
+    syncer._jobs = {number: ((), None, lambda _, __, number=number: told.append(number)) for number in (1, 2, 3)}
+    syncer.look()
+    assert told == [1, 2, 3]
+
+
 def test_it_keeps_no_file_open(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         file = await world.open()
