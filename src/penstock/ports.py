@@ -45,6 +45,22 @@ class Random(Protocol):
         """A number in ``0 <= n < below``."""
 
 
+class Lent(Protocol):
+    """Bytes of a file on their way into a socket: the file's own pages, never to be looked into."""
+
+    @property
+    def view(self) -> memoryview: ...
+
+    def __len__(self) -> int: ...
+
+    def send_to(self, descriptor: int, at: int) -> int:
+        """From ``at`` on straight into a socket, as many as it takes now: how many that were. ``OSError``: none."""
+
+
+Part = Buffer | Lent
+"""A piece of a response."""
+
+
 class File(Protocol):
     """An open file. One writer; any number of readers at explicit positions."""
 
@@ -57,9 +73,9 @@ class File(Protocol):
         ``None`` when the device would have to be waited for. The buffer is fresh and the caller's own (a bytearray
         where a copy into bytes would cost as much as the read)."""
 
-    def lend_nowait(self, position: int, size: int) -> memoryview | None:
-        """The same bytes without a copy, to be handed to a socket and never looked into: they are the file's own pages.
-        ``None``: some are not in memory, or can't be lent here; use ``read_nowait``."""
+    def lend_nowait(self, position: int, size: int) -> Lent | None:
+        """The same bytes without a copy, for ``Network.send``. ``None``: some are not in memory, or can't be lent here;
+        use ``read_nowait``."""
 
     def read(self, position: int, size: int) -> bytes:
         """Blocking. Shorter only at the end of the file."""
@@ -238,6 +254,9 @@ class Network(Protocol):
     ) -> tuple[asyncio.Transport, asyncio.BaseProtocol]:
         """With ``tls`` the handshake is done when it returns. What goes wrong in it is an ``OSError``: of Python's
         ``ssl``, whose attributes say more, or ``TlsMisconfigured``."""
+
+    def send(self, transport: asyncio.WriteTransport, parts: Sequence[Part]) -> None:
+        """Like ``transport.writelines``, and takes what files have lent."""
 
 
 # --- the metadata store ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, cast
 
 from penstock.broker.context import ANONYMOUS, ListenerInfo, Principal
 from penstock.broker.slots import Slot
-from penstock.ports import Buffer
+from penstock.ports import Buffer, Part
 from penstock.protocol.errors import MalformedMessage, ProtocolError
 from penstock.protocol.frame import SIZE_BYTES, FrameReader, InvalidFrameSize
 
@@ -78,7 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self.last_heartbeat: LastHeartbeat | None = None
         self._reader = FrameReader(server.receive_buffer, server.frame_pool, server.frame_bytes_max)
         self._slots: deque[Slot] = deque()
-        self._collected: list[Buffer] = []
+        self._collected: list[Part] = []
         self._collected_bytes = 0
         self._serving = False
         self._held = 0
@@ -155,7 +155,7 @@ class Connection(asyncio.BufferedProtocol):
 
     # --- called by the dispatcher and the handlers
 
-    def respond(self, *parts: Buffer) -> None:
+    def respond(self, *parts: Part) -> None:
         """Answer the current request now (in its order)."""
         if self._slots:
             slot = Slot(self)
@@ -338,7 +338,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._flush()
 
-    def _collect(self, parts: Sequence[Buffer]) -> None:
+    def _collect(self, parts: Sequence[Part]) -> None:
         for part in parts:
             self._collected.append(part)
             self._collected_bytes += len(part)
@@ -349,13 +349,11 @@ class Connection(asyncio.BufferedProtocol):
             return
         size_bytes, self._collected_bytes = self._collected_bytes, 0
         self.server.sent_bytes += size_bytes
+        self._collected = []
         if self._transport.is_closing():
-            collected.clear()
-        elif len(collected) == 1:
-            self._transport.write(collected.pop())
+            return
+        if size_bytes < JOINED_BYTES_MAX:
+            joined = collected[0] if len(collected) == 1 else b"".join(cast(list[Buffer], collected))
+            self._transport.write(cast(Buffer, joined))
         else:
-            self._collected = []
-            if size_bytes < JOINED_BYTES_MAX:
-                self._transport.write(b"".join(collected))
-            else:
-                self._transport.writelines(collected)
+            self.server.send(self._transport, collected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
 
@@ -13,7 +13,7 @@ from penstock.broker.context import ListenerInfo
 from penstock.broker.slots import Slot
 from penstock.broker.timing import Timing
 from penstock.config.broker import NetworkSettings
-from penstock.ports import Clock, Listener, Network, TimerHandle
+from penstock.ports import Clock, Listener, Network, Part, TimerHandle
 from penstock.protocol.errors import ProtocolError
 from penstock.protocol.frame import BufferPool, InvalidFrameSize, ReceiveBuffer
 
@@ -172,6 +172,9 @@ class Server:
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_soon(callback)
+
+    def send(self, transport: asyncio.Transport, parts: Sequence[Part]) -> None:
+        self._network.send(transport, parts)
 
     def refuse_frame(self, connection: Connection, refused: InvalidFrameSize) -> None:
         self.dropped_counts["malformed"] += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.ports import Buffer
+from penstock.ports import Part
 
 if TYPE_CHECKING:
     from penstock.broker.connection import Connection
@@ -21,10 +21,10 @@ class Slot:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.parts: Sequence[Buffer] | None = None
+        self.parts: Sequence[Part] | None = None
         self.on_abandoned: Callable[[], None] | None = None
 
-    def complete(self, parts: Sequence[Buffer]) -> None:
+    def complete(self, parts: Sequence[Part]) -> None:
         """The response is ready: send it, and whatever was waiting behind it."""
         self.parts = parts
         self.on_abandoned = None

@@ -3,8 +3,8 @@
 Promises    A write is appended whole, or raises and leaves a part behind for the caller to truncate. What ``sync``
             returned for survives a power cut. A failed sync stays failed: Linux marks the lost pages clean, so that a
             second fsync would lie (fsyncgate).
-On the loop Only ``write``, ``read_nowait``, ``lend_nowait``, ``size`` and ``close`` may run there; anything that can
-            wait for a device raises ``InvariantBroken`` on a thread that runs an event loop.
+On the loop Only ``write``, ``read_nowait``, ``lend_nowait``, ``send_to``, ``size`` and ``close`` may run there;
+            anything that can wait for a device raises ``InvariantBroken`` on a thread that runs an event loop.
 Elsewhere   macOS has no RWF_NOWAIT (``read_nowait`` reads plainly), no fdatasync (F_FULLFSYNC), and lends nothing.
 """
 
@@ -25,7 +25,7 @@ from penstock.ports import Buffer
 from penstock.runtime import posix
 
 if TYPE_CHECKING:
-    from penstock.runtime.lending import Windows
+    from penstock.runtime.lending import LentBytes, Windows
 
 # From this size on a buffer that is not zeroed first pays for the slower call that makes it.
 _UNZEROED_FROM_BYTES = 32 * 1024
@@ -123,7 +123,7 @@ class DiskFile:
             del buffer[count:]
         return buffer
 
-    def lend_nowait(self, position: int, size: int) -> memoryview | None:
+    def lend_nowait(self, position: int, size: int) -> LentBytes | None:
         if not _can_lend or self._is_closed or position + size > self._end:
             return None
         self._is_lent = True
@@ -132,6 +132,11 @@ class DiskFile:
         except OSError as error:
             _stop_lending_after(error)
             return None
+
+    def send_to(self, socket_descriptor: int, position: int, size: int) -> int:
+        """Up to ``size`` bytes, of a range that is in memory, straight into a socket; how many it took."""
+        with self._in_use() as descriptor:
+            return os.sendfile(socket_descriptor, descriptor, position, size)
 
     def read(self, position: int, size: int) -> bytes:
         refuse_on_loop()

@@ -1,4 +1,4 @@
-"""Bytes of a file for a socket without a copy in between: windows on the page cache (mmap).
+"""Bytes of a file for a socket without a copy in between: a place in the page cache, and a window on it (mmap).
 
 Promises    Only bytes that are in memory are lent, so that nobody waits for a device: the kernel is asked first
             (cachestat, Linux 6.5). The windows of all files together are at most ``WINDOWS_MAX``; the one not used for
@@ -8,8 +8,8 @@ Careful     A view is for handing to the kernel. Python code that looks into it 
             cut off or can't be read any more; a system call is only told EFAULT, and its connection ends. asyncio's own
             transports copied what they were given before Python 3.12, and whatever encrypts looks at every byte: on
             such a loop nothing is lent, and such connections must not be given lent bytes.
-Why         A fetch of 1 MB costs two copies when it is read into memory first, and one when the socket takes it from
-            the page cache (docs/decisions/0004).
+Why         A fetch of 1 MB costs two copies when it is read into memory first, one when the socket is given a view, and
+            none when it takes the file's pages themselves (docs/decisions/0004; ``sending.py`` does that).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import mmap
 import os
 import sys
 from collections.abc import Callable
+from typing import Protocol
 
 STEP_BYTES = 32 * 1024 * 1024
 LENT_BYTES_MAX = 8 * 1024 * 1024
@@ -40,6 +41,27 @@ class NotLending(OSError):
     """This system can't say what is in memory, or its event loop would look into what it is given."""
 
 
+class Owner(Protocol):
+    def send_to(self, socket_descriptor: int, position: int, size: int) -> int: ...
+
+
+class LentBytes:
+    """``ports.Lent``: a place in a file, and a view on it that lives on when the file is closed."""
+
+    __slots__ = ("_owner", "_position", "view")
+
+    def __init__(self, owner: Owner, position: int, view: memoryview) -> None:
+        self._owner = owner
+        self._position = position
+        self.view = view
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    def send_to(self, descriptor: int, at: int) -> int:
+        return self._owner.send_to(descriptor, self._position + at, len(self.view) - at)
+
+
 class Windows:
     """``lend`` is called on the loop's thread only. Raises ``NotLending``."""
 
@@ -51,7 +73,7 @@ class Windows:
         self._used: set[tuple[object, int]] = set()  # since the last look
         self._looks = False
 
-    def lend(self, owner: object, descriptor: int, position: int, size: int, file_bytes: int) -> memoryview | None:
+    def lend(self, owner: Owner, descriptor: int, position: int, size: int, file_bytes: int) -> LentBytes | None:
         """``size`` bytes of the file; None when some are not in memory, or more than one window shows. ``OSError``: not
         now."""
         if not 0 < size <= LENT_BYTES_MAX:
@@ -71,7 +93,7 @@ class Windows:
             del self._windows[next(iter(self._windows))]
         if not self._looks:
             self._look_later()
-        return memoryview(window)[start : start + size]
+        return LentBytes(owner, position, memoryview(window)[start : start + size])
 
     def forget(self, owner: object) -> None:
         """From any thread."""

@@ -2,23 +2,27 @@
 
 Promises    ``listen`` binds every address that the host name stands for, all on one port, and tells which; a port in
             use is a ``PortInUse`` that says so. Small answers leave at once: both loops set TCP_NODELAY. Addresses of
-            IPv6 are written with or without brackets.
+            IPv6 are written with or without brackets. Whoever comes to a loopback address is on this machine, and is
+            sent to without a look at what a network would bear.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from penstock.ports import Tls
+from penstock.ports import Part, Tls
+from penstock.runtime import sending
 
 # Kafka's socket.listen.backlog.size is 50; a thousand clients that reconnect after a restart need more.
 BACKLOG_DEFAULT = 1_024
 # A free port on one of a host's addresses may be taken on another one: then any other will do.
 _FREE_PORT_ATTEMPTS_MAX = 10
 
+_CONGESTION: int | None = getattr(socket, "TCP_CONGESTION", None)
 _Factory = Callable[[], asyncio.BaseProtocol]
 
 
@@ -74,6 +78,9 @@ class TcpNetwork:
 
         return await loop.create_connection(factory, host, port, ssl=context_of(tls), server_hostname=host)
 
+    def send(self, transport: asyncio.WriteTransport, parts: Sequence[Part]) -> None:
+        sending.send(transport, parts)
+
     async def _bind(self, addresses: list[str], port: int, factory: _Factory) -> list[asyncio.Server]:
         """One server for each address that this machine has; the first one's port for all."""
         loop = asyncio.get_running_loop()
@@ -89,6 +96,7 @@ class TcpNetwork:
                     absent = error  # "localhost" names ::1 on machines without IPv6, too
                 else:
                     servers.append(server)
+                    _do_not_pace(server, address)
                     port = port or _port_of(server)
             if not servers:
                 assert absent is not None
@@ -106,6 +114,16 @@ async def _addresses(host: str) -> list[str]:
         host or None, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     return list(dict.fromkeys(str(facts[4][0]) for facts in found))
+
+
+def _do_not_pace(server: asyncio.Server, address: str) -> None:
+    """BBR, the default of many a system, measures what the network can carry and spaces packets accordingly. Within one
+    machine there is none: it measures how busy the peer is, and its timers take a quarter of what a fetch may
+    (docs/decisions/0004). Connections have what their listening socket has."""
+    if _CONGESTION is not None and (address.startswith("127.") or address == "::1"):
+        for listening in server.sockets:
+            with contextlib.suppress(OSError):  # a system may forbid it: then it is as it was
+                listening.setsockopt(socket.IPPROTO_TCP, _CONGESTION, b"reno")  # every Linux has it
 
 
 def _port_of(server: asyncio.Server) -> int:

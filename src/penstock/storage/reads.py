@@ -16,7 +16,7 @@ from collections.abc import Generator
 from typing import NamedTuple
 
 from penstock.model import StorageFailed
-from penstock.ports import Buffer
+from penstock.ports import Buffer, Part
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage.segment import SPAN_BYTES, Segment, read_span
 
@@ -58,7 +58,7 @@ class Planned(NamedTuple):
         data = file.read_nowait(self.position, self.size_bytes) if file is not None else None
         return data if data is not None and len(data) == self.size_bytes else None
 
-    def take_nowait(self) -> Buffer | None:
+    def take_nowait(self) -> Part | None:
         """The batches for a socket, if they are in memory; many of them are lent and must not be looked into."""
         if not self.size_bytes:
             return b""

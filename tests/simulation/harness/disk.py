@@ -42,6 +42,19 @@ from simulation.harness.workers import inside_worker
 TOTAL_BYTES = 1 << 40
 
 
+class LentCopy:
+    """``ports.Lent`` for a simulated socket, which takes its view."""
+
+    def __init__(self, view: memoryview) -> None:
+        self.view = view
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    def send_to(self, descriptor: int, at: int) -> int:
+        raise BlockingIOError(errno.EAGAIN, "a simulated file has no way into a real socket")
+
+
 class SimulatedFile:
     """``ports.File`` on a simulated disk."""
 
@@ -73,9 +86,9 @@ class SimulatedFile:
         self._disk.faults.check_read(self._path)
         return bytes(content[position : position + max(size, 0)])
 
-    def lend_nowait(self, position: int, size: int) -> memoryview | None:
+    def lend_nowait(self, position: int, size: int) -> LentCopy | None:
         lent = self.read_nowait(position, size)
-        return memoryview(lent) if lent is not None and len(lent) == size else None
+        return LentCopy(memoryview(lent)) if lent is not None and len(lent) == size else None
 
     def read(self, position: int, size: int) -> bytes:
         refuse_on_loop()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from penstock.broker.context import ListenerInfo
 from penstock.broker.server import Server
 from penstock.broker.slots import Slot
 from penstock.config.broker import NetworkSettings
+from penstock.ports import Part
 from penstock.protocol.errors import MalformedMessage
 
 INFO = ListenerInfo("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
@@ -101,6 +102,11 @@ class Net:
         if self.accepts_early:
             self.early.append(factory())
         return Listening()
+
+    def send(self, transport: Any, parts: Sequence[Part]) -> None:
+        transport.writelines(
+            [part if isinstance(part, bytes | bytearray | memoryview) else part.view for part in parts]
+        )
 
 
 class Script:

@@ -39,9 +39,10 @@ def file(tmp_path: Path) -> Iterator[DiskFile]:
 
 
 def lent(file: DiskFile, position: int, size: int) -> memoryview:
-    view = file.lend_nowait(position, size)
-    assert view is not None
-    return view
+    found = file.lend_nowait(position, size)
+    assert found is not None
+    assert len(found) == size
+    return found.view
 
 
 def test_what_is_lent_is_what_would_be_read(file: DiskFile) -> None:
@@ -113,13 +114,13 @@ def test_a_window_that_nobody_uses_is_closed_and_its_views_stay(tmp_path: Path) 
     path = tmp_path / "file"
     path.write_bytes(CONTENT)
     with open(path, "rb") as file:
-        view = windows.lend(file, file.fileno(), 0, 100, len(CONTENT))
-        assert view is not None
+        found = windows.lend(file, file.fileno(), 0, 100, len(CONTENT))
+        assert found is not None
         windows.close_unused()
         assert len(windows._windows) == 1, "it was used since the last look"
         windows.close_unused()
         assert not windows._windows
-        assert bytes(view) == CONTENT[:100]
+        assert bytes(found.view) == CONTENT[:100]
         assert windows.lend(file, file.fileno(), 0, 100, len(CONTENT)) is not None
 
 

@@ -40,7 +40,7 @@ from penstock.model import (
     TopicId,
     TopicPartition,
 )
-from penstock.ports import Buffer, Clock, Tasks
+from penstock.ports import Clock, Part, Tasks
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
@@ -335,7 +335,7 @@ def _awaits_flush(partition: Partition, fetch_offset: int, read_committed: bool)
     return partition.last_stable_offset <= fetch_offset < partition.stable_end_offset_when_flushed
 
 
-def _failed_response(request: FetchRequest, version: int, correlation_id: int) -> list[Buffer]:
+def _failed_response(request: FetchRequest, version: int, correlation_id: int) -> list[Part]:
     """The whole request failed, in Kafka's form: before v13 with an error for each partition too."""
     code = ErrorCode.UNKNOWN_SERVER_ERROR
     partitions = []

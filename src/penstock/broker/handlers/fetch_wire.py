@@ -7,7 +7,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from penstock.broker.fetch_sessions import FetchPartition
-from penstock.ports import Buffer
+from penstock.ports import Part
 
 FIRST_FLEXIBLE = 12
 FIRST_WITH_TOPIC_ID = 13
@@ -44,7 +44,7 @@ class PartitionData:
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
-        self.records: Buffer = b""
+        self.records: Part = b""
         self.aborted: Sequence[tuple[int, int]] | None = None  # (producer id, first offset); None: not asked for
         self.diverging_epoch: tuple[int, int] | None = None  # (epoch, end offset)
         self.current_leader: tuple[int, int] | None = None  # (leader id, leader epoch)
@@ -72,7 +72,7 @@ def encode(
     error_code: int = 0,
     session_id: int = 0,
     endpoints: Sequence[Endpoint] = (),
-) -> list[Buffer]:
+) -> list[Part]:
     """A whole response frame, part by part; neighbours of the same topic share one topic entry."""
     topics: list[list[PartitionData]] = []
     for data in partitions:
@@ -100,14 +100,14 @@ class _Writer:
     def __init__(self, version: int) -> None:
         self.version = version
         self.head = bytearray()
-        self._parts: list[Buffer] = []
+        self._parts: list[Part] = []
 
-    def finish(self) -> list[Buffer]:
+    def finish(self) -> list[Part]:
         if self.head:
             self._parts.append(self.head)
         return self._parts
 
-    def _records(self, records: Buffer) -> None:
+    def _records(self, records: Part) -> None:
         self._parts += (self.head, records)
         self.head = bytearray()
 
