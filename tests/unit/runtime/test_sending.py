@@ -123,6 +123,23 @@ def test_all_parts_arrive_in_order_however_little_the_socket_takes_at_once(run: 
     run(scenario)
 
 
+def test_what_the_transport_still_has_goes_first_though_the_socket_has_room(run: Any, file: DiskFile) -> None:
+    async def scenario() -> None:
+        async with connected() as (peer, reader):
+            sending.send(peer.transport, [b"first", lent(file, 0, 5_000_000), CONTENT])
+            assert peer.transport.get_write_buffer_size() > 0
+            got = bytearray()
+            with contextlib.suppress(BlockingIOError):  # no turn of the loop: the transport knows nothing of the room
+                while True:
+                    got += reader.recv(1_000_000)
+            sending.send(peer.transport, [b"then", lent(file, 0, 70_000)])
+            peer.transport.write(b"last")
+            expected = b"first" + CONTENT[:5_000_000] + CONTENT + b"then" + CONTENT[:70_000] + b"last"
+            assert bytes(got) + await read(reader, len(expected) - len(got)) == expected
+
+    run(scenario)
+
+
 def test_what_the_transport_was_given_in_the_same_turn_goes_first(run: Any, file: DiskFile) -> None:
     async def scenario() -> None:
         async with connected() as (peer, reader):
