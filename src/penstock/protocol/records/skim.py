@@ -1,0 +1,91 @@
+"""A quick look through a batch's records: are they what they should be? Makes no object of any of them.
+
+Two to three times as fast as decoding: for producers to compacted topics, whose records are all looked at. It only ever
+says yes or *don't know*; who needs the reason decodes the records. Numbers of one and two bytes, which nearly all are,
+are read on the spot: a function call costs more than all the rest.
+"""
+
+from __future__ import annotations
+
+from penstock.protocol.records.errors import CorruptBatch
+from penstock.protocol.records.varint import decode_varint
+
+
+def skim(payload: bytes, count: int, *, needs_keys: bool) -> int | None:
+    """The largest timestamp delta, if none is negative, the records are numbered 0, 1, 2, ..., each is as long as it
+    says, they fill the payload, and all have keys where those are needed. None: look at them one by one."""
+    largest = 0  # doubled, as a varint has it; odd ones are negative
+    signs = 0
+    position = 0
+    try:
+        for twice_number in range(0, 2 * count, 2):
+            byte = payload[position]
+            if byte < 0x80:
+                position += 1
+                end = position + (byte >> 1)
+            elif (second := payload[position + 1]) < 0x80:
+                position += 2
+                end = position + ((byte & 0x7F | second << 7) >> 1)
+            else:
+                size, position = decode_varint(payload, position)
+                end = position + size
+            byte = payload[position + 1]  # behind the record's attributes: none exist
+            if byte < 0x80:
+                position += 2
+            elif (second := payload[position + 2]) < 0x80:
+                position += 3
+                byte = byte & 0x7F | second << 7
+            else:
+                delta, position = decode_varint(payload, position + 1, bytes_max=10)
+                byte = delta << 1 if delta >= 0 else 1
+            signs |= byte
+            if byte > largest:
+                largest = byte
+            byte = payload[position]  # the number
+            if byte < 0x80:
+                position += 1
+            elif (second := payload[position + 1]) < 0x80:
+                position += 2
+                byte = byte & 0x7F | second << 7
+            else:
+                number, position = decode_varint(payload, position)
+                byte = number << 1
+            if byte != twice_number:
+                return None
+            byte = payload[position]  # the key's size; an odd one is negative: there is no key
+            if byte < 0x80 and not byte & 1:
+                position += 1 + (byte >> 1)
+            else:
+                size, position = decode_varint(payload, position)
+                if size >= 0:
+                    position += size
+                elif needs_keys:
+                    return None
+            byte = payload[position]  # the value's
+            if byte < 0x80:
+                position += 1 if byte & 1 else 1 + (byte >> 1)
+            elif (second := payload[position + 1]) < 0x80 and not byte & 1:
+                position += 2 + ((byte & 0x7F | second << 7) >> 1)
+            else:
+                size, position = decode_varint(payload, position)
+                position += max(0, size)
+            position = _behind_headers(payload, position) if payload[position] else position + 1
+            if position != end:
+                return None
+    except (IndexError, CorruptBatch):
+        return None
+    return None if signs & 1 or position != len(payload) else largest >> 1
+
+
+def _behind_headers(payload: bytes, position: int) -> int:
+    """``CorruptBatch`` or ``IndexError`` when they are not in order."""
+    count, position = decode_varint(payload, position)
+    if not 0 < count <= len(payload) - position:
+        raise CorruptBatch("so many headers don't fit")
+    for _ in range(count):
+        size, position = decode_varint(payload, position)
+        if size < 0:
+            raise CorruptBatch("a header has no name")
+        size, position = decode_varint(payload, position + size)
+        position += max(0, size)
+    return position
