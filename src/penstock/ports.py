@@ -256,7 +256,7 @@ class Network(Protocol):
         ``ssl``, whose attributes say more, or ``TlsMisconfigured``."""
 
     def send(self, transport: asyncio.WriteTransport, parts: Sequence[Part]) -> None:
-        """Like ``transport.writelines``, and takes what files have lent."""
+        """Like ``transport.writelines``, and takes what files have lent. Not for a transport that is closing."""
 
 
 # --- the metadata store ---------------------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 Promises    ``listen`` binds every address that the host name stands for, all on one port, and tells which; a port in
             use is a ``PortInUse`` that says so. Small answers leave at once: both loops set TCP_NODELAY. Addresses of
-            IPv6 are written with or without brackets. Whoever comes to a loopback address is on this machine, and is
-            sent to without a look at what a network would bear.
+            IPv6 are written with or without brackets. Listeners on loopback addresses do not space their packets.
 """
 
 from __future__ import annotations
@@ -117,9 +116,9 @@ async def _addresses(host: str) -> list[str]:
 
 
 def _do_not_pace(server: asyncio.Server, address: str) -> None:
-    """BBR, the default of many a system, measures what the network can carry and spaces packets accordingly. Within one
-    machine there is none: it measures how busy the peer is, and its timers take a quarter of what a fetch may
-    (docs/decisions/0004). Connections have what their listening socket has."""
+    """BBR, where it is the default, measures what the network can carry and spaces packets accordingly. Within one
+    machine there is none: it measures how busy the peer is (docs/decisions/0004). Connections have what their listening
+    socket has."""
     if _CONGESTION is not None and (address.startswith("127.") or address == "::1"):
         for listening in server.sockets:
             with contextlib.suppress(OSError):  # a system may forbid it: then it is as it was

@@ -41,7 +41,7 @@ def _must_wait(transport: asyncio.WriteTransport, parts: Sequence[Part]) -> bool
 def _send_now(transport: asyncio.WriteTransport, parts: Sequence[Part]) -> list[Buffer]:
     """As much as the socket takes; returns what is left."""
     descriptor: int = transport.get_extra_info("socket").fileno()
-    # The transport's own, for the length of this call: with all four arguments nothing is asked of the kernel.
+    # The transport's own, for the length of this call; send needs an object for its flags.
     borrowed = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 0, fileno=descriptor)
     try:
         for number, part in enumerate(parts):

@@ -95,8 +95,8 @@ def _check_records(
     payload: bytes, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition, *, rebuilds: bool
 ) -> int:
     """Refuse the batch if one of its records is bad; the highest timestamp that was found."""
-    if not header.is_append_time and (delta := skim(payload, header.count, needs_keys=config.compacts)) is not None:
-        first, last = header.base_timestamp, header.base_timestamp + delta
+    if not header.is_append_time and (deltas := skim(payload, header.count, needs_keys=config.compacts)) is not None:
+        first, last = header.base_timestamp + deltas.smallest, header.base_timestamp + deltas.largest
         if config.timestamp_is_append_time or (
             first >= now_ms - config.timestamp_before_max_ms and last <= now_ms + config.timestamp_after_max_ms
         ):

@@ -7,8 +7,9 @@ import logging
 
 import pytest
 
-from penstock.broker.connection import Connection
+from penstock.broker.connection import JOINED_BYTES_MAX, Connection
 from penstock.broker.server import SWEEP_SECONDS
+from penstock.storage.reads import LENT_FROM_BYTES
 from unit.broker.connection_rig import INFO, Transport, World, in_loop, receive, request
 
 
@@ -214,3 +215,8 @@ def test_who_comes_by_one_address_while_another_is_being_bound_is_served_under_t
         assert connection.listener.advertised_port == port
 
     in_loop(check)
+
+
+def test_what_is_lent_is_never_joined_with_others() -> None:
+    """Joining looks into it. A response with a lent part is as large as that at least."""
+    assert LENT_FROM_BYTES >= JOINED_BYTES_MAX
