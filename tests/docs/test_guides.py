@@ -15,6 +15,7 @@ import pytest
 from docs.guide import Step, commands_that_nobody_runs, matches, steps_of
 from support.broker import BrokerProcess, penstock_environment
 from support.installed import installed
+from support.waiting import eventually
 
 REPOSITORY = Path(__file__).parents[2]
 GUIDES = REPOSITORY / "docs" / "guides"
@@ -73,10 +74,14 @@ class Terminal:
         self._broker = BrokerProcess(self._folder / ".broker", arguments=arguments)
         self._broker.data_dir = data_dir
         self._broker.start()
-        # Some pages show the one line on stdout, some all that a terminal does.
-        said = self._broker.logs() if "\n" in step.output.strip() else self._broker.stdout()
-        said = said.replace(self._broker.bootstrap_servers, ADDRESS).replace(str(data_dir), data_dir.name)
-        assert matches(step.output, said), said
+        broker = self._broker
+
+        def said() -> str:
+            # Some pages show the one line on stdout, some all that a terminal does, a moment later.
+            seen = broker.logs() if "\n" in step.output.strip() else broker.stdout()
+            return seen.replace(broker.bootstrap_servers, ADDRESS).replace(str(data_dir), data_dir.name)
+
+        eventually(lambda: matches(step.output, said()), what=lambda: f"{step.output}\nseen:\n{said()}")
 
     def stop_broker(self) -> None:
         if self._broker is not None:

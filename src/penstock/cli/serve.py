@@ -89,10 +89,10 @@ async def _serve(settings: BrokerSettings) -> int:
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
     addresses = ", ".join(_address(host or "0.0.0.0", port) for host, port in app.addresses)
-    print(f"penstock {__version__} listening on {addresses}", flush=True)
-    if app.metrics_address is not None:
+    if app.metrics_address is not None:  # said first: who has seen the line on stdout can find it
         where = _address(app.metrics_address[0] or "0.0.0.0", app.metrics_address[1])
         lifecycle.info("metrics on http://%s/metrics", where, extra={"address": where})
+    print(f"penstock {__version__} listening on {addresses}", flush=True)
     if settings.output.format == "json":  # the lines for people would not be JSON
         extra = {"version": __version__, "addresses": addresses, "broker_id": settings.broker_id}
         lifecycle.info("listening on %s, data in %s", addresses, settings.storage.data_dir, extra=extra)
