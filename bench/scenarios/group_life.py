@@ -15,6 +15,9 @@ from .groups import find_coordinator
 
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
 REBALANCE_IN_PROGRESS = 27
+NO_COORDINATOR_YET = (14, 15, 16)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: a Kafka that has just made its internal
+topic becomes the coordinator of one group after the other."""
 GROUPS, MEMBERS = 1_000, 3
 HEARTBEAT_INTERVAL_S = 3.0  # the clients' default
 CROWD = 50
@@ -54,7 +57,11 @@ class Member:
             protocols = struct.pack(">i", 1) + text("range") + struct.pack(">i", len(SUBSCRIPTION)) + SUBSCRIPTION
             answer = Answer(await self.ask(JOIN_GROUP, 3, body + protocols))
             answer.skip(4)
-            if code := answer.i16():
+            code = answer.i16()
+            if code in NO_COORDINATOR_YET and not self.id:
+                await asyncio.sleep(0.01)
+                continue
+            if code:
                 raise RequestFailed(f"JoinGroup: error {code}")
             self.generation = answer.i32()
             answer.text()
