@@ -27,7 +27,7 @@ SPARK_VENV := .venv-spark
 spark-test: $(SPARK_VENV)/.ready
 	$(SPARK_VENV)/bin/pytest tests/spark
 
-# Exactly once in Spark under kill -9: every victim at every step, 91 kills, reckoned two hours; `spark-test` has
+# Exactly once in Spark under kill -9: every victim at every step, 91 kills, half an hour; `spark-test` has
 # some of them.
 spark-chaos: $(SPARK_VENV)/.ready
 	PENSTOCK_SPARK_CHAOS=1 $(SPARK_VENV)/bin/pytest tests/spark/test_sink_kills.py -v
