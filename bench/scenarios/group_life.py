@@ -11,13 +11,10 @@ from ..harness import Bench, watched
 from ..measure import Bar, Metric, Sample, Samples, Scenario
 from ..servers import START_MAX_S, Kafka, Penstock, Server
 from ..wire import RequestFailed, Wire, text
-from .groups import find_coordinator
+from .groups import NO_COORDINATOR_YET, find_coordinator
 
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
 REBALANCE_IN_PROGRESS = 27
-NO_COORDINATOR_YET = (14, 15, 16)
-"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: a Kafka that has just made its internal
-topic becomes the coordinator of one group after the other."""
 GROUPS, MEMBERS = 1_000, 3
 HEARTBEAT_INTERVAL_S = 3.0  # the clients' default
 CROWD = 50
@@ -125,7 +122,7 @@ async def heartbeats(server: Server, seconds: float) -> Sample:
     members = [Member(f"hearts-{time.monotonic_ns()}-{number % GROUPS}") for number in range(GROUPS * MEMBERS)]
     for member in members:
         await member.connect(server.port)
-    await asyncio.gather(*(member.join() for member in members))
+    await _in_time(asyncio.gather(*(member.join() for member in members)))
     started = time.monotonic() + 1
     end = started + seconds
 
@@ -161,21 +158,30 @@ async def rebalance(server: Server) -> Sample:
 
     async def until_settled(crowd: list[Member]) -> None:
         while True:
+            for ended in (task for task in lives if task.done()):
+                ended.result()  # a life ends by failing only
             if all(member.is_settled and member.generation == crowd[0].generation for member in crowd):
                 return
             await asyncio.sleep(0.002)
 
     lives = [asyncio.ensure_future(live(member)) for member in members[:-1]]
-    await asyncio.wait_for(until_settled(members[:-1]), START_MAX_S)
+    await _in_time(until_settled(members[:-1]))
     joined = time.monotonic()
     lives.append(asyncio.ensure_future(live(last)))
-    await asyncio.wait_for(until_settled(members), START_MAX_S)
+    await _in_time(until_settled(members))
     for task in lives:
         task.cancel()
     await asyncio.gather(*lives, return_exceptions=True)
     for member in members:
         member.close()
     return {"settled_s": max(member.settled_s for member in members) - joined}
+
+
+async def _in_time(joins: Awaitable[object]) -> None:
+    try:
+        await asyncio.wait_for(joins, START_MAX_S)
+    except TimeoutError:
+        raise RequestFailed(f"members without an assignment after {START_MAX_S} s") from None
 
 
 def _on_fresh(bench: Bench, load: Callable[[Server], Awaitable[Sample]]) -> Samples:

@@ -14,6 +14,9 @@ from ..wire import RequestFailed, Wire, text
 
 OFFSET_COMMIT, FIND_COORDINATOR, LIST_GROUPS, API_VERSIONS = 8, 10, 16, 18
 COMMIT_VERSION = 7  # the last one before compact lengths
+NO_COORDINATOR_YET = (14, 15, 16)
+"""COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR: a Kafka that has just made its internal
+topic becomes the coordinator of one group after the other."""
 CONNECTIONS = 64
 GROUPS, TOPICS, PARTITIONS = 1_000, 10, 100
 
@@ -39,11 +42,15 @@ def find_coordinator(wire: Wire, group: str, deadline: float) -> None:
 
 
 def _commit(wire: Wire, body: bytes, deadline: float) -> None:
-    """A Kafka that has just made its internal topic becomes the coordinator of one group after the other."""
-    while wire.ask(OFFSET_COMMIT, COMMIT_VERSION, body)[-2:] != b"\0\0":
-        if time.monotonic() > deadline:
-            raise RequestFailed("not committed")
+    while code := _last_error(wire.ask(OFFSET_COMMIT, COMMIT_VERSION, body)):
+        if code not in NO_COORDINATOR_YET or time.monotonic() > deadline:
+            raise RequestFailed(f"OffsetCommit: error {code}")
         time.sleep(0.01)
+
+
+def _last_error(answer: bytes) -> int:
+    """An answer to OffsetCommit ends with the error of its last partition."""
+    return int.from_bytes(answer[-2:], "big", signed=True)
 
 
 def _listed(wire: Wire) -> int | None:
@@ -92,7 +99,7 @@ def _commit_on(port: int, topic: str, seconds: float) -> tuple[list[float], int]
                 answer = sock.recv(4_096)  # one small answer: it comes whole
                 now = time.monotonic()
                 frame, started = sent[sock.fileno()]
-                errors += answer[-2:] != b"\0\0"
+                errors += _last_error(answer) != 0
                 latencies.append(now - started)
                 sent[sock.fileno()] = frame, now
                 sock.sendall(frame)
