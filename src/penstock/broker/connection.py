@@ -8,6 +8,7 @@ append) *holds* the connection: the next frame stays unread until then.
 Back-pressure. Nothing is read while the connection is held, while its peer does not take its responses
 (``pause_writing``), while it has ``inflight_max`` slots open, or while the budget for partly received frames is used
 up. A peer that misbehaves so costs one receive buffer and the responses it has asked for, and nobody else notices.
+After a large frame nothing is read until the loop's next turn.
 """
 
 from __future__ import annotations
@@ -39,12 +40,17 @@ _START_BYTES = 12
 JOINED_BYTES_MAX = 65_536
 # Responses collected while one chunk is served are handed over in one write, at the latest at this size.
 COLLECTED_BYTES_MAX = 1_048_576
+HEADER_BYTES_MIN = 8
+LARGE_FRAME_BYTES = 262_144
+"""One ends the connection's turn. The loop reads on for as long as a peer fills the buffer, and neither would the sync of
+what was appended begin nor an answer leave before it stops (docs/decisions/0006)."""
 
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_collected",
         "_collected_bytes",
+        "_gives_way",
         "_held",
         "_reader",
         "_reading_paused",
@@ -82,6 +88,7 @@ class Connection(asyncio.BufferedProtocol):
         self._collected_bytes = 0
         self._serving = False
         self._held = 0
+        self._gives_way = False
         self._starved = False
         self._write_paused = False
         self._reading_paused = False
@@ -264,8 +271,8 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while not self._held and not self._write_paused and len(slots) < inflight_max and reader.next_frame():
                 start, end = reader.start, reader.end
-                if end - start < 8:
-                    raise MalformedMessage("a request is shorter than its header")
+                if not HEADER_BYTES_MIN <= end - start < LARGE_FRAME_BYTES:
+                    self._mind_size(end - start)
                 key_version, correlation_id = _read_key_version_correlation(reader.buffer, start)
                 hot = hot_handlers.get(key_version)
                 if hot is None:
@@ -301,10 +308,27 @@ class Connection(asyncio.BufferedProtocol):
             if self._starved:
                 self.server.frame_pool.when_free(self._memory_is_free)
         must_pause = (
-            self._held > 0 or self._write_paused or self._starved or len(self._slots) >= self.server.inflight_max
+            self._held > 0
+            or self._gives_way
+            or self._write_paused
+            or self._starved
+            or len(self._slots) >= self.server.inflight_max
         )
         if must_pause is not self._reading_paused:
             self._pause_or_resume_reading()
+
+    def _mind_size(self, size_bytes: int) -> None:
+        if size_bytes < HEADER_BYTES_MIN:
+            raise MalformedMessage("a request is shorter than its header")
+        if not self._gives_way:
+            self._gives_way = True
+            self.server.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """The next turn, after a large frame."""
+        self._gives_way = False
+        if self._reading_paused:
+            self._resume()
 
     def _resume(self) -> None:
         if not self.closed and not self._serving and not self._starved:

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from penstock.broker.connection import JOINED_BYTES_MAX, Connection
+from penstock.broker.connection import JOINED_BYTES_MAX, LARGE_FRAME_BYTES, Connection
 from penstock.broker.server import SWEEP_SECONDS
 from penstock.storage.reads import LENT_FROM_BYTES
 from unit.broker.connection_rig import INFO, Transport, World, in_loop, receive, request
@@ -59,6 +59,36 @@ def test_reading_pauses_at_the_limit_of_open_slots_and_goes_on_below_it() -> Non
         assert transport.reading
 
     in_loop(check, inflight_max=4)
+
+
+def test_a_large_request_ends_the_turn_of_its_connection_and_a_smaller_one_does_not() -> None:
+    async def check(world: World) -> None:
+        connection, transport = world.connect()
+        receive(connection, request("e", b"s") + request("e", b"s" * (LARGE_FRAME_BYTES - 10)) + request("e", b"s"))
+        assert transport.reading
+        receive(connection, request("p", b"l" * LARGE_FRAME_BYTES) + request("e", b"2"))
+        assert world.script.served[-1] == b"2", "what has been read is served"
+        assert not transport.reading
+        await asyncio.sleep(0)
+        assert transport.reading
+
+    in_loop(check)
+
+
+def test_a_connection_that_is_held_or_gone_does_not_read_on_in_the_turn_after_a_large_request() -> None:
+    async def check(world: World) -> None:
+        held, held_transport = world.connect()
+        receive(held, request("h", b"l" * LARGE_FRAME_BYTES))
+        gone, gone_transport = world.connect()
+        receive(gone, request("e", b"l" * LARGE_FRAME_BYTES))
+        gone.connection_lost(None)
+        await asyncio.sleep(0)
+        assert not held_transport.reading
+        assert not gone_transport.reading
+        held.unhold()
+        assert held_transport.reading
+
+    in_loop(check)
 
 
 def test_a_peer_that_does_not_read_its_responses_is_not_served_meanwhile() -> None:
