@@ -42,8 +42,8 @@ JOINED_BYTES_MAX = 65_536
 COLLECTED_BYTES_MAX = 1_048_576
 HEADER_BYTES_MIN = 8
 LARGE_FRAME_BYTES = 262_144
-"""One ends the connection's turn. The loop reads on for as long as a peer fills the buffer, and neither would the sync of
-what was appended begin nor an answer leave before it stops (docs/decisions/0006)."""
+"""One ends the connection's turn. The loop reads on while a peer fills the buffer, and before it stops neither would the
+sync of what was appended begin nor an answer leave (docs/decisions/0006)."""
 
 
 class Connection(asyncio.BufferedProtocol):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import errno
 import os
+import platform
+import re
 import select
 import signal
 import socket
@@ -12,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,6 +28,7 @@ from penstock.runtime.workers import ThreadWorkers
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has it")
 
 FREQUENT = 5
+SCHED_GETATTR = 315  # on x86_64
 
 
 class World:
@@ -83,6 +88,24 @@ def run(folder: Path, test: Callable[[World], Awaitable[None]], *, frequent_per_
 
 def is_gone(pid: int) -> bool:
     return not Path(f"/proc/{pid}").exists()
+
+
+class Scheduling(NamedTuple):
+    policy: int
+    nice: int
+    runtime_ns: int
+
+
+def scheduling(thread: int) -> Scheduling:
+    """What the kernel has for it."""
+    attributes = ctypes.create_string_buffer(sync_child.SCHED_ATTRIBUTES.size)
+    assert ctypes.CDLL(None).syscall(SCHED_GETATTR, thread, attributes, len(attributes), 0) == 0
+    _, policy, _, nice, _, runtime_ns, _, _ = sync_child.SCHED_ATTRIBUTES.unpack(attributes)
+    return Scheduling(policy, nice, runtime_ns)
+
+
+def kernel_version() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", platform.release())[:2])
 
 
 def test_a_broker_that_syncs_now_and_then_has_no_such_process(tmp_path: Path) -> None:
@@ -216,6 +239,30 @@ def test_what_is_meant_for_the_broker_does_not_end_it(tmp_path: Path, ending: si
         assert world.syncer.pid == pid
 
     run(tmp_path, test)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of the system call is another one")
+@pytest.mark.skipif(kernel_version() < (6, 12), reason="slices are the same for all before Linux 6.12")
+def test_its_threads_ask_for_short_slices_and_keep_the_brokers_priority(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        pid = await world.start(await world.open())
+        threads = [int(thread) for thread in os.listdir(f"/proc/{pid}/task")]
+        assert len(threads) == sync_child.THREADS
+        ours = scheduling(0)
+        for thread in threads:
+            assert scheduling(thread) == ours._replace(runtime_ns=sync_child.SLICE_NS)
+
+    run(tmp_path, test)
+
+
+def test_a_broker_that_was_told_to_stay_in_the_background_stays_there_with_its_syncs() -> None:
+    script = (
+        "import os, runpy, sys; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)); os.nice(3); "
+        "runpy.run_path(sys.argv[1])['ask_for_short_slices'](); "
+        "print(os.sched_getscheduler(0) == os.SCHED_BATCH, os.nice(0))"
+    )
+    said = subprocess.run([sys.executable, "-c", script, sync_child.__file__], capture_output=True, check=True)
+    assert said.stdout.split() == [b"True", str(os.nice(0) + 3).encode()]
 
 
 def test_one_that_is_being_started_when_it_is_closed_is_ended_too(tmp_path: Path) -> None:
