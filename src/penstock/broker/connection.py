@@ -42,7 +42,7 @@ JOINED_BYTES_MAX = 65_536
 COLLECTED_BYTES_MAX = 1_048_576
 HEADER_BYTES_MIN = 8
 LARGE_FRAME_BYTES = 262_144
-"""One ends the connection's turn. The loop reads on while a peer fills the buffer, and before it stops neither would the
+"""One ends the connection's turn. The loop reads on while a peer fills the buffer, and before it stops neither does the
 sync of what was appended begin nor an answer leave (docs/decisions/0006)."""
 
 
