@@ -7,7 +7,7 @@
  * produce hands records over in slices, partition after partition, without copying them, and asks for reports of failures
  * only: whatever the client saves is load for the broker. The clock starts when a first record has been answered, so that it has
  * neither the connecting nor the half second after which a librdkafka that was not connected yet asks again for its producer id.
- * It stops when every record is answered. With --transaction-seconds (and a transactional.id) it commits and begins anew that
+ * It is not counted, and --bytes come after it. The clock stops when every record is answered. With --transaction-seconds (and a transactional.id) it commits and begins anew that
  * often, and the clock stops with the last commit.
  * consume reads all partitions from the beginning to their end, --passes times, each pass from its first fetch on.
  * Prints one JSON object: records and bytes (values only) that were timed, seconds, mb_per_s (10^6), total_bytes with those
@@ -83,7 +83,9 @@ static void check(const char *what, rd_kafka_error_t *error) {
 static void get_ready(rd_kafka_t *rk, rd_kafka_topic_t *rkt, char *value) {
   rd_kafka_message_t first = {.payload = value, .len = record_bytes};
   if (!rd_kafka_produce_batch(rkt, 0, 0, &first, 1)) die("first record", rd_kafka_err2str(first.err));
-  if (rd_kafka_flush(rk, FLUSH_TIMEOUT_MS) || errors) die("first record", errors ? rd_kafka_err2str(first_error) : "not answered");
+  for (double started = now_s(); rd_kafka_flush(rk, 100) && !interrupted;)
+    if (now_s() - started > FLUSH_TIMEOUT_MS / 1e3) die("first record", "not answered");
+  if (errors) die("first record", rd_kafka_err2str(first_error));
 }
 
 static void produce(rd_kafka_t *rk) {

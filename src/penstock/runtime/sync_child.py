@@ -28,7 +28,7 @@ NOT_DONE = -1
 """The error when the files did not arrive, for want of descriptors: nothing was synced, and nothing has failed."""
 SLICE_NS = 100_000
 SCHED_ATTRIBUTES = struct.Struct("<IIQiIQQQ")  # size, policy, flags, nice, priority, runtime, deadline, period
-_SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+SCHED_CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # sched_setattr, sched_getattr
 
 
 def main() -> None:
@@ -48,11 +48,20 @@ def ask_for_short_slices() -> None:
     """For this thread and those it starts, which sync a lot and compute next to nothing. Linux 6.12 and later let
     whoever asks for little go before those who are at something long; on busy processors a sync would wait for them,
     when it is handed over and when it has returned. Where it is unknown or forbidden, it does."""
-    number = _SCHED_SETATTR.get(os.uname().machine)
-    if number is not None:
-        policy, nice = os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)  # those stay as they are
-        attributes = SCHED_ATTRIBUTES.pack(SCHED_ATTRIBUTES.size, policy, 0, nice, 0, SLICE_NS, 0, 0)
-        _libc().syscall(number, 0, attributes, 0)
+    calls = SCHED_CALLS.get(os.uname().machine)
+    if calls is None or sys.maxsize < 2**32:  # a program of 32 bits has other numbers
+        return
+    set_attributes, get_attributes = calls
+    try:
+        import ctypes
+
+        system_call = _libc().syscall
+    except (ImportError, OSError):
+        return
+    attributes = ctypes.create_string_buffer(SCHED_ATTRIBUTES.size)
+    if system_call(get_attributes, 0, attributes, len(attributes), 0) == 0:
+        size, policy, flags, nice, priority, _, *rest = SCHED_ATTRIBUTES.unpack(attributes)
+        system_call(set_attributes, 0, SCHED_ATTRIBUTES.pack(size, policy, flags, nice, priority, SLICE_NS, *rest), 0)
 
 
 def serve(talk: socket.socket) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
+import uvloop
 
 from penstock.broker.connection import JOINED_BYTES_MAX, LARGE_FRAME_BYTES, Connection
 from penstock.broker.server import SWEEP_SECONDS
+from penstock.protocol.frame import RECEIVE_BUFFER_BYTES
 from penstock.storage.reads import LENT_FROM_BYTES
-from unit.broker.connection_rig import INFO, Transport, World, in_loop, receive, request
+from unit.broker.connection_rig import INFO, Script, Transport, World, in_loop, receive, request
 
 
 def test_a_held_connection_serves_nothing_further_until_it_is_let_go() -> None:
@@ -69,6 +72,55 @@ def test_a_large_request_ends_the_turn_of_its_connection_and_a_smaller_one_does_
         receive(connection, request("p", b"l" * LARGE_FRAME_BYTES) + request("e", b"2"))
         assert world.script.served[-1] == b"2", "what has been read is served"
         assert not transport.reading
+        await asyncio.sleep(0)
+        assert transport.reading
+
+    in_loop(check)
+
+
+def test_large_requests_that_wait_in_the_socket_are_served_in_a_turn_each() -> None:
+    count = 30
+
+    async def check() -> None:
+        world = World(inflight_max=count)
+        loop = asyncio.get_running_loop()
+        turn, turns, answered = 0, [], asyncio.Event()
+
+        def tick() -> None:
+            nonlocal turn
+            turn += 1
+            if not answered.is_set():
+                loop.call_soon(tick)
+
+        class Served(Script):
+            def serve(self, *frame: Any) -> None:
+                turns.append(turn)
+                super().serve(*frame)
+
+        world.server.dispatcher = Served()
+        listening = await loop.create_server(lambda: Connection(world.server, INFO), "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        tick()
+        writer.write(b"".join(request("e", b"%04d" % n + b"l" * RECEIVE_BUFFER_BYTES) for n in range(count)))
+        for n in range(count):
+            assert (await reader.readexactly(4 + RECEIVE_BUFFER_BYTES))[:4] == b"%04d" % n
+        answered.set()
+        assert len(set(turns)) == count
+        writer.close()
+        listening.close()
+
+    uvloop.run(check())  # the loop that goes on reading
+
+
+def test_a_large_request_that_has_to_wait_is_served_again_in_its_time() -> None:
+    async def check(world: World) -> None:
+        connection, transport = world.connect()
+        large = b"l" * LARGE_FRAME_BYTES
+        receive(connection, request("r", large) + request("e", b"next"))
+        await asyncio.sleep(0)
+        assert not transport.reading
+        connection.unhold()
+        assert world.script.served == [large, large, b"next"]
         await asyncio.sleep(0)
         assert transport.reading
 

@@ -28,7 +28,6 @@ from penstock.runtime.workers import ThreadWorkers
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has it")
 
 FREQUENT = 5
-SCHED_GETATTR = 315  # on x86_64
 
 
 class World:
@@ -99,7 +98,8 @@ class Scheduling(NamedTuple):
 def scheduling(thread: int) -> Scheduling:
     """What the kernel has for it."""
     attributes = ctypes.create_string_buffer(sync_child.SCHED_ATTRIBUTES.size)
-    assert ctypes.CDLL(None).syscall(SCHED_GETATTR, thread, attributes, len(attributes), 0) == 0
+    _, get_attributes = sync_child.SCHED_CALLS[platform.machine()]
+    assert ctypes.CDLL(None).syscall(get_attributes, thread, attributes, len(attributes), 0) == 0
     _, policy, _, nice, _, runtime_ns, _, _ = sync_child.SCHED_ATTRIBUTES.unpack(attributes)
     return Scheduling(policy, nice, runtime_ns)
 
@@ -241,8 +241,13 @@ def test_what_is_meant_for_the_broker_does_not_end_it(tmp_path: Path, ending: si
     run(tmp_path, test)
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of the system call is another one")
-@pytest.mark.skipif(kernel_version() < (6, 12), reason="slices are the same for all before Linux 6.12")
+has_slices = pytest.mark.skipif(
+    platform.machine() not in sync_child.SCHED_CALLS or kernel_version() < (6, 12),
+    reason="slices are the same for all before Linux 6.12",
+)
+
+
+@has_slices
 def test_its_threads_ask_for_short_slices_and_keep_the_brokers_priority(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         pid = await world.start(await world.open())
@@ -255,14 +260,41 @@ def test_its_threads_ask_for_short_slices_and_keep_the_brokers_priority(tmp_path
     run(tmp_path, test)
 
 
+@has_slices
 def test_a_broker_that_was_told_to_stay_in_the_background_stays_there_with_its_syncs() -> None:
     script = (
         "import os, runpy, sys; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0)); os.nice(3); "
-        "runpy.run_path(sys.argv[1])['ask_for_short_slices'](); "
-        "print(os.sched_getscheduler(0) == os.SCHED_BATCH, os.nice(0))"
+        "runpy.run_path(sys.argv[1])['ask_for_short_slices'](); print(flush=True); input()"
     )
-    said = subprocess.run([sys.executable, "-c", script, sync_child.__file__], capture_output=True, check=True)
-    assert said.stdout.split() == [b"True", str(os.nice(0) + 3).encode()]
+    command = [sys.executable, "-c", script, sync_child.__file__]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        seen = scheduling(process.pid)
+        process.communicate(b"\n")
+    assert seen == Scheduling(os.SCHED_BATCH, min(os.nice(0) + 3, 19), sync_child.SLICE_NS)
+
+
+@pytest.mark.parametrize(
+    "lacking",
+    [
+        "sys.modules['ctypes'] = None",
+        "import ctypes; ctypes.CDLL = lambda *a, **k: type('L', (), {'syscall': lambda *a: -1})",
+        "import os; os.uname = lambda: os.uname_result(('Linux', 'h', '6', '1', 'riscv64'))",
+    ],
+    ids=["no ctypes", "a refusing kernel", "an unknown machine"],
+)
+def test_it_comes_where_slices_cannot_be_asked_for(lacking: str) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    script = f"import runpy, sys; {lacking}; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    command = [sys.executable, "-c", script, sync_child.__file__, str(theirs.fileno())]
+    with ours, subprocess.Popen(command, pass_fds=(theirs.fileno(),)) as process:
+        theirs.close()
+        ours.settimeout(30)
+        number, failure, _ = sync_child.ANSWER.unpack(ours.recv(sync_child.ANSWER.size))
+        assert (number, failure) == (sync_child.READY, 0)
+        ours.close()
+        assert process.wait(30) == 0
 
 
 def test_one_that_is_being_started_when_it_is_closed_is_ended_too(tmp_path: Path) -> None:
