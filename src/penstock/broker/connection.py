@@ -8,7 +8,7 @@ append) *holds* the connection: the next frame stays unread until then.
 Back-pressure. Nothing is read while the connection is held, while its peer does not take its responses
 (``pause_writing``), while it has ``inflight_max`` slots open, or while the budget for partly received frames is used
 up. A peer that misbehaves so costs one receive buffer and the responses it has asked for, and nobody else notices.
-After a large frame nothing is read until the loop's next turn.
+After a large request that is not answered yet nothing is read until the loop's next turn.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ JOINED_BYTES_MAX = 65_536
 COLLECTED_BYTES_MAX = 1_048_576
 HEADER_BYTES_MIN = 8
 LARGE_FRAME_BYTES = 262_144
-"""One ends the connection's turn. The loop reads on while a peer fills the buffer, and before it stops neither does the
-sync of what was appended begin nor an answer leave (docs/decisions/0006)."""
+"""One that is not answered at once ends the connection's turn. The loop reads on while a peer fills the buffer, and
+before it stops neither does the sync that is waited for begin nor an answer leave (docs/decisions/0006)."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -267,12 +267,15 @@ class Connection(asyncio.BufferedProtocol):
         hot_handlers = server.hot_handlers
         inflight_max = server.inflight_max
         slots = self._slots
+        had_large = False
         self._serving = True
         try:
             while not self._held and not self._write_paused and len(slots) < inflight_max and reader.next_frame():
                 start, end = reader.start, reader.end
                 if not HEADER_BYTES_MIN <= end - start < LARGE_FRAME_BYTES:
-                    self._mind_size(end - start)
+                    if end - start < HEADER_BYTES_MIN:
+                        raise MalformedMessage("a request is shorter than its header")
+                    had_large = True
                 key_version, correlation_id = _read_key_version_correlation(reader.buffer, start)
                 hot = hot_handlers.get(key_version)
                 if hot is None:
@@ -286,6 +289,9 @@ class Connection(asyncio.BufferedProtocol):
         except Exception as error:
             self._refuse(error)
         self._serving = False
+        if had_large and slots and not self._gives_way:
+            self._gives_way = True
+            server.call_soon(self._go_on)
         self._served()
 
     def _refuse(self, error: Exception) -> None:
@@ -317,15 +323,8 @@ class Connection(asyncio.BufferedProtocol):
         if must_pause is not self._reading_paused:
             self._pause_or_resume_reading()
 
-    def _mind_size(self, size_bytes: int) -> None:
-        if size_bytes < HEADER_BYTES_MIN:
-            raise MalformedMessage("a request is shorter than its header")
-        if not self._gives_way:
-            self._gives_way = True
-            self.server.call_soon(self._go_on)
-
     def _go_on(self) -> None:
-        """The next turn, after a large frame."""
+        """The next turn, after a large request that is not answered yet."""
         self._gives_way = False
         if self._reading_paused:
             self._resume()
