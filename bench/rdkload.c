@@ -6,9 +6,9 @@
  *
  * produce hands records over in slices, partition after partition, without copying them, and asks for reports of failures
  * only: whatever the client saves is load for the broker. The clock starts when a first record has been answered, so that it has
- * neither the connecting nor the half second after which a librdkafka that was not connected yet asks again for its producer id.
- * It is not counted, and --bytes come after it. The clock stops when every record is answered. With --transaction-seconds (and a transactional.id) it commits and begins anew that
- * often, and the clock stops with the last commit.
+ * neither the connecting nor the half second after which a librdkafka that was not connected yet asks again for its producer id;
+ * that record is not counted, and --bytes come after it. The clock stops when every record is answered. With
+ * --transaction-seconds (and a transactional.id) it commits and begins anew that often, and the clock stops with the last commit.
  * consume reads all partitions from the beginning to their end, --passes times, each pass from its first fetch on.
  * Prints one JSON object: records and bytes (values only) that were timed, seconds, mb_per_s (10^6), total_bytes with those
  * that were not timed, errors, and cpu_s, what the client itself has used from its start on.

@@ -210,7 +210,8 @@ SCENARIOS = (
     Scenario(
         "heartbeats",
         "1,000 groups with 3 members each",
-        "raw sockets, a connection per member, each sends a heartbeat every 3 s",
+        "raw sockets, a connection per member, all three in their group's first generation; each sends a heartbeat "
+        "every 3 s",
         (CORE,),
         (Bar("at most 10 % of a core", CORE, absolute=10.0),),
         lambda bench: _on_fresh(bench, GATHERING_MS, lambda server: heartbeats(server, max(6.0, bench.plan.run_s))),
