@@ -258,6 +258,9 @@ class Network(Protocol):
     def send(self, transport: asyncio.WriteTransport, parts: Sequence[Part]) -> None:
         """Like ``transport.writelines``, and takes what files have lent. Not for a transport that is closing."""
 
+    def buffer(self, size_bytes: int) -> bytearray:
+        """To receive into. What has not been written yet may be anything, and takes no memory."""
+
 
 # --- the metadata store ---------------------------------------------------------------------------------------------
 

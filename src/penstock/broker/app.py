@@ -243,10 +243,10 @@ class BrokerApp:
             tasks=ports.tasks,
             meter=self._requests.of(fetch.API.name),
         )
-        server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)
-        server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive)
+        server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive, answers_are_small=True)
+        server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive, answers_are_small=False)
         heartbeats = heartbeat.HeartbeatHandler(broker, self._requests.of(heartbeat.API.name))
-        server.add_hot_handler(heartbeat.API.key, heartbeat.API.versions, heartbeats.receive)
+        server.add_hot_handler(heartbeat.API.key, heartbeat.API.versions, heartbeats.receive, answers_are_small=True)
         return server
 
     async def _serve_metrics(self) -> None:

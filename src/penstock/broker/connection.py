@@ -6,9 +6,14 @@ waits its turn in ``slots``. Whatever has not taken effect yet (a topic being cr
 append) *holds* the connection: the next frame stays unread until then.
 
 Back-pressure. Nothing is read while the connection is held, while its peer does not take its responses
-(``pause_writing``), while it has ``inflight_max`` slots open, or while the budget for partly received frames is used
-up. A peer that misbehaves so costs one receive buffer and the responses it has asked for, and nobody else notices.
+(``pause_writing``), while it has ``inflight_max`` slots open, while a frame waits for memory (``frame_memory.py``), or
+while answers that wait in slots take more than ``WAITING_BYTES_MAX``. A fetch waits until every request before it is
+answered, as all requests do in Kafka: its answer could not leave earlier, and would only take memory. When answers of
+all connections take too much (``response_memory.py``), requests whose answers may be large wait for room.
 After a large request that is not answered yet nothing is read until the loop's next turn.
+
+The end. A peer that has half-closed its connection is answered what it has asked for, then it is closed; so is one that
+has sent something that can't be understood. Kafka, which serves one request of a connection at a time, does the same.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from penstock.broker.slots import Slot
 from penstock.ports import Buffer, Part
 from penstock.protocol.errors import MalformedMessage, ProtocolError
 from penstock.protocol.frame import SIZE_BYTES, FrameReader, InvalidFrameSize
+from penstock.protocol.frame_memory import ReceiveBuffer
 
 if TYPE_CHECKING:
     from penstock.broker.handlers.heartbeat import LastHeartbeat
@@ -33,6 +39,7 @@ if TYPE_CHECKING:
 
 # Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.
 WRITE_BUFFER_BYTES_MAX = 262_144
+BUFFERS = (bytes, bytearray, memoryview)
 _read_key_version_correlation = Struct(">ii").unpack_from
 _read_start = Struct(">iii").unpack_from  # size, key and version, correlation id
 _START_BYTES = 12
@@ -40,6 +47,8 @@ _START_BYTES = 12
 JOINED_BYTES_MAX = 65_536
 # Responses collected while one chunk is served are handed over in one write, at the latest at this size.
 COLLECTED_BYTES_MAX = 1_048_576
+# With more bytes of answers in slots, behind a request that is not answered yet, a connection is not served.
+WAITING_BYTES_MAX = 1_048_576
 HEADER_BYTES_MIN = 8
 LARGE_FRAME_BYTES = 262_144
 """One that is not answered at once ends the connection's turn. The loop reads on while a peer fills the buffer, and
@@ -48,20 +57,27 @@ before it stops neither does the sync that is waited for begin nor an answer lea
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_awaits_room",
+        "_awaits_turn",
         "_collected",
         "_collected_bytes",
         "_gives_way",
         "_held",
+        "_is_full",
         "_reader",
         "_reading_paused",
+        "_receive_buffer",
         "_serving",
         "_slots",
         "_starved",
         "_transport",
+        "_unlent_bytes",
+        "_waiting_bytes",
         "_write_paused",
         "active_tick",
         "closed",
         "held_response_bytes",
+        "is_ending",
         "last_heartbeat",
         "listener",
         "peer_host",
@@ -78,11 +94,13 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host = ""
         self.closed = False
         self.active_tick = server.tick
-        self.held_response_bytes = 0
+        self.held_response_bytes = 0  # as counted in the server's response memory
+        self.is_ending = False  # nothing more is read; it is closed when everything is answered
         self.produce_prefix: ProducePrefix | None = None
         self.prepared_produce: Prepared | None = None
         self.last_heartbeat: LastHeartbeat | None = None
-        self._reader = FrameReader(server.receive_buffer, server.frame_pool, server.frame_bytes_max)
+        self._reader = FrameReader(server.frame_memory, server.frame_bytes_max, self)
+        self._receive_buffer: ReceiveBuffer = server.receive_buffer
         self._slots: deque[Slot] = deque()
         self._collected: list[Part] = []
         self._collected_bytes = 0
@@ -90,6 +108,11 @@ class Connection(asyncio.BufferedProtocol):
         self._held = 0
         self._gives_way = False
         self._starved = False
+        self._awaits_turn = False
+        self._awaits_room = False
+        self._waiting_bytes = 0  # answers in slots
+        self._is_full = False  # of such
+        self._unlent_bytes: int | None = None  # in the transport at most; None: everything that is there
         self._write_paused = False
         self._reading_paused = False
 
@@ -99,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(high=WRITE_BUFFER_BYTES_MAX)
         peer = transport.get_extra_info("peername")
-        self.peer_host = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.peer_host = self._reader.host = str(peer[0]) if isinstance(peer, tuple) else ""
         self.server.connection_opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -112,11 +135,14 @@ class Connection(asyncio.BufferedProtocol):
             self.server.timed_slots.pop(slot, None)
             slot.abandon()
         self._collected.clear()
+        self._count(0)
+        if self._awaits_room:
+            self.server.response_memory.forget(self)
         self.server.connection_closed(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         reader = self._reader
-        return reader.get_buffer() if reader.has_own else reader.view
+        return reader.get_buffer() if reader.has_own else self._receive_buffer.offered
 
     def buffer_updated(self, nbytes: int) -> None:
         server = self.server
@@ -147,17 +173,22 @@ class Connection(asyncio.BufferedProtocol):
         self._serve()
 
     def eof_received(self) -> bool:
-        return False
+        """The peer sends nothing more, and may still read. True: leave the other direction open."""
+        if self._transport.get_extra_info("sslcontext") is not None:
+            return False  # TLS can't be half-closed
+        self._reading_paused = True  # there is nothing to read, whatever happens
+        self.is_ending = True
+        self._end_if_answered()
+        return not self._transport.is_closing()
 
     def pause_writing(self) -> None:
         self._write_paused = True
-        self.held_response_bytes = self._transport.get_write_buffer_size()
-        self.server.held_response_bytes += self.held_response_bytes
+        self.recount()
 
     def resume_writing(self) -> None:
         self._write_paused = False
-        self.server.held_response_bytes -= self.held_response_bytes
-        self.held_response_bytes = 0
+        self._unlent_bytes = None
+        self.recount()
         self._resume()
 
     # --- called by the dispatcher and the handlers
@@ -168,6 +199,7 @@ class Connection(asyncio.BufferedProtocol):
             slot = Slot(self)
             slot.parts = parts
             self._slots.append(slot)
+            self._wait_in_slot(parts)
         else:
             self._collect(parts)
 
@@ -206,17 +238,35 @@ class Connection(asyncio.BufferedProtocol):
             self._held += 1
             self._transport.abort()
 
+    def put_out(self, what: str) -> None:
+        """It holds memory that others wait for: they have it now."""
+        self.server.note_put_out(self, what)
+        self._reader.release()
+        self._count(0)
+        self.abort()
+
+    def end_when_answered(self) -> None:
+        """Serve nothing more, and close as soon as the requests before are answered."""
+        self.is_ending = True
+        self._reader.release()
+
     def slot_completed(self, slot: Slot) -> None:
         if self.server.timed_slots:
             self.server.timed_slot_completed(slot)
         slots = self._slots
         if not slots or slots[0] is not slot:
+            if slots and slot.parts is not None:
+                self._wait_in_slot(slot.parts)
             return
-        while slots and (parts := slots[0].parts) is not None:
-            slots.popleft()
-            self._collect(parts)
-        if not self._serving:
-            self.server.flush_soon(self)
+        slots.popleft()
+        self._collect(slot.parts or ())
+        if slots and slots[0].parts is not None:
+            self._collect_waiting()
+        if self._serving:
+            return
+        if self._collected_bytes >= JOINED_BYTES_MAX:
+            self._flush_safely()
+        self.server.flush_soon(self)
 
     def answer_parked(self, slot: Slot, answer: bytes) -> None:
         """``slot`` is complete, with one piece. By far the most common: nothing else is waiting."""
@@ -245,29 +295,49 @@ class Connection(asyncio.BufferedProtocol):
     def newest_slot(self) -> Slot | None:
         return self._slots[-1] if self._slots else None
 
+    def recount(self) -> None:
+        """Count the answers that can't leave now (``response_memory.py`` says what counts)."""
+        unsent_bytes = 0
+        if self._write_paused:
+            unsent_bytes = self._transport.get_write_buffer_size()
+            if self._unlent_bytes is not None:
+                unsent_bytes = min(unsent_bytes, self._unlent_bytes)
+        self._count(self._waiting_bytes + unsent_bytes)
+
+    def there_is_room(self) -> None:
+        self._awaits_room = False
+        self._resume()
+
+    def frame_memory_is_there(self) -> None:
+        self._starved = False
+        self.server.call_soon(self._resume)
+
+    @property
+    def is_working(self) -> bool:
+        """The broker is at work for it, and its next request waits for that."""
+        return self._held > self._is_full
+
     @property
     def is_busy(self) -> bool:
         """A request of this connection is being served; it is not idle however long that takes. One whose peer does not
-        take its responses is."""
-        return (bool(self._slots) or self._held > 0) and not self._write_paused
+        take its responses is, and one whose peer may be gone for all we know."""
+        waits_for_us = bool(self._slots) or self._held > 0 or self._starved or self._awaits_room
+        return waits_for_us and not self._write_paused and not self.is_ending
 
     @property
     def is_closing(self) -> bool:
         """It was told to close, and waits for its peer to take what was sent before."""
         return not self.closed and self._transport.is_closing()
 
-    @property
-    def has_partial_frame(self) -> bool:
-        return self._reader.has_own
-
     # --- inside
 
     def _serve(self) -> None:
         reader, server = self._reader, self.server
-        hot_handlers = server.hot_handlers
+        small_answer_handlers = server.small_answer_handlers
         inflight_max = server.inflight_max
         slots = self._slots
         had_large = False
+        self._awaits_turn = False
         self._serving = True
         try:
             while not self._held and not self._write_paused and len(slots) < inflight_max and reader.next_frame():
@@ -277,13 +347,13 @@ class Connection(asyncio.BufferedProtocol):
                         raise MalformedMessage("a request is shorter than its header")
                     had_large = True
                 key_version, correlation_id = _read_key_version_correlation(reader.buffer, start)
-                hot = hot_handlers.get(key_version)
-                if hot is None:
-                    server.dispatcher.serve(self, reader.buffer, start, end, key_version, correlation_id)
-                else:
+                hot = small_answer_handlers.get(key_version)
+                if hot is not None:
                     answer = hot(self, reader.buffer, reader.view, start, end, key_version & 0xFFFF, correlation_id)
                     if answer is not None:
                         self.respond(answer)
+                elif not self._serve_in_turn(key_version, correlation_id):
+                    break
                 if self._collected_bytes > COLLECTED_BYTES_MAX:
                     self._flush()
         except Exception as error:
@@ -293,6 +363,33 @@ class Connection(asyncio.BufferedProtocol):
             self._gives_way = True
             server.call_soon(self._go_on)
         self._served()
+
+    def _serve_in_turn(self, key_version: int, correlation_id: int) -> bool:
+        """Serve a request whose answer may be large. False: it would wait in memory, so the request waits instead."""
+        reader, server = self._reader, self.server
+        if server.response_memory.is_full:
+            reader.unread_frame()
+            self._wait_for_room()
+            return False
+        hot = server.hot_handlers.get(key_version)
+        if hot is None:
+            server.dispatcher.serve(self, reader.buffer, reader.start, reader.end, key_version, correlation_id)
+            return True
+        if self._slots:
+            reader.unread_frame()
+            self._awaits_turn = True
+            return False
+        version = key_version & 0xFFFF
+        answer = hot(self, reader.buffer, reader.view, reader.start, reader.end, version, correlation_id)
+        if answer is not None:
+            self.respond(answer)
+        return True
+
+    def _wait_for_room(self) -> None:
+        if not self._awaits_room:
+            self._awaits_room = True
+            self.server.response_memory.wait(self)
+            self.server.watch_memory()
 
     def _refuse(self, error: Exception) -> None:
         if isinstance(error, InvalidFrameSize):
@@ -312,16 +409,27 @@ class Connection(asyncio.BufferedProtocol):
         if reader.has_unread or reader.has_own:
             self._starved = not reader.keep()
             if self._starved:
-                self.server.frame_pool.when_free(self._memory_is_free)
+                self.server.watch_memory()
         must_pause = (
             self._held > 0
             or self._gives_way
             or self._write_paused
             or self._starved
+            or self._awaits_turn
+            or self._awaits_room
+            or self.is_ending
             or len(self._slots) >= self.server.inflight_max
         )
         if must_pause is not self._reading_paused:
             self._pause_or_resume_reading()
+        if self.is_ending:
+            self._end_if_answered()
+
+    def _end_if_answered(self) -> None:
+        if not (self._slots or self._held or self._write_paused or self._awaits_room or self._transport.is_closing()):
+            # What is left unread, if anything, is half a request.
+            self._flush()
+            self._transport.close()
 
     def _go_on(self) -> None:
         """The next turn, after a large request that is not answered yet."""
@@ -332,11 +440,6 @@ class Connection(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         if not self.closed and not self._serving and not self._starved:
             self._serve()
-
-    def _memory_is_free(self) -> None:
-        if self._starved and not self.closed:
-            self._starved = False
-            self.server.call_soon(self._resume)
 
     def _pause_or_resume_reading(self) -> None:
         if not self._transport.is_closing():
@@ -366,6 +469,40 @@ class Connection(asyncio.BufferedProtocol):
             self._collected.append(part)
             self._collected_bytes += len(part)
 
+    def _wait_in_slot(self, parts: Sequence[Part]) -> None:
+        """An answer is ready whose turn has not come."""
+        self._waiting_bytes += sum(map(len, parts))
+        if self._waiting_bytes > WAITING_BYTES_MAX and not self._is_full:
+            self._is_full = True
+            self._held += 1
+        self.recount()
+
+    def _collect_waiting(self) -> None:
+        """Their turn has come."""
+        slots = self._slots
+        while slots and (parts := slots[0].parts) is not None:
+            slots.popleft()
+            self._collect(parts)
+            self._waiting_bytes -= sum(map(len, parts))
+        if self._is_full and self._waiting_bytes <= WAITING_BYTES_MAX:
+            self._is_full = False
+            self._held -= 1
+        self.recount()
+
+    def _count(self, held_bytes: int) -> None:
+        change_bytes = held_bytes - self.held_response_bytes
+        if change_bytes:
+            self.held_response_bytes = held_bytes
+            self.server.response_memory.count(self, held_bytes, change_bytes)
+            self.server.responses_counted()
+
+    def _flush_safely(self) -> None:
+        """Called from a group commit that serves many: nothing may come out."""
+        try:
+            self._flush()
+        except Exception:
+            self.server.report_bug(self)
+
     def _flush(self) -> None:
         collected = self._collected
         if not collected:
@@ -378,5 +515,25 @@ class Connection(asyncio.BufferedProtocol):
         if size_bytes < JOINED_BYTES_MAX:
             joined = collected[0] if len(collected) == 1 else b"".join(cast(list[Buffer], collected))
             self._transport.write(cast(Buffer, joined))
+            if self._write_paused:
+                self._sent_more(size_bytes)
         else:
-            self.server.send(self._transport, collected)
+            self._send_large(collected)
+
+    def _send_large(self, parts: list[Part]) -> None:
+        """What files have lent is not the broker's memory, as long as it is in the transport."""
+        unlent_bytes = sum(len(part) for part in parts if isinstance(part, BUFFERS))
+        if self._write_paused:
+            self.server.send(self._transport, parts)
+            self._sent_more(unlent_bytes)
+            return
+        self._unlent_bytes = self._transport.get_write_buffer_size() + unlent_bytes
+        self.server.send(self._transport, parts)
+        if not self._write_paused:
+            self._unlent_bytes = None
+
+    def _sent_more(self, unlent_bytes: int) -> None:
+        """To a peer that does not read: an answer that was waiting for something else."""
+        if self._unlent_bytes is not None:
+            self._unlent_bytes += unlent_bytes
+        self.recount()

@@ -108,8 +108,8 @@ def _of_requests(observed: Observed) -> dict[Family, Source]:
         catalogue.CONNECTIONS_OPENED: _one(lambda: server.opened_count),
         catalogue.CONNECTIONS_REFUSED: _by_reason(server.refused_counts),
         catalogue.CONNECTIONS_DROPPED: _by_reason(server.dropped_counts),
-        catalogue.REQUEST_MEMORY: _one(lambda: server.frame_pool.in_use_bytes),
-        catalogue.RESPONSE_MEMORY: _one(lambda: server.held_response_bytes),
+        catalogue.REQUEST_MEMORY: _one(lambda: server.frame_memory.in_use_bytes),
+        catalogue.RESPONSE_MEMORY: _one(lambda: server.response_memory.held_bytes),
         catalogue.FETCH_SESSIONS: _one(lambda: len(observed.sessions)),
     }
 

@@ -10,19 +10,23 @@ from typing import Protocol
 
 from penstock.broker.connection import Connection
 from penstock.broker.context import ListenerInfo
+from penstock.broker.response_memory import ResponseMemory
 from penstock.broker.slots import Slot
 from penstock.broker.timing import Timing
 from penstock.config.broker import NetworkSettings
 from penstock.ports import Clock, Listener, Network, Part, TimerHandle
 from penstock.protocol.errors import ProtocolError
-from penstock.protocol.frame import BufferPool, InvalidFrameSize, ReceiveBuffer
+from penstock.protocol.frame import InvalidFrameSize
+from penstock.protocol.frame_memory import FrameMemory
 
 log = logging.getLogger("penstock.server")
 
 # How often idle connections are looked for; an idle one is closed at most this much too late.
 SWEEP_SECONDS = 5.0
-# While connections wait for receive memory, one that has held an unfinished frame for this many sweeps is closed.
-UNFINISHED_SWEEPS_MAX = 4
+# While connections wait for memory, those who hold it are looked at this often.
+MEMORY_WATCH_SECONDS = 1.0
+# A peer that has sent its last request waits this long at most for its answers, if connections.max.idle.ms is off.
+ENDING_SWEEPS_MAX = 120
 ANSWERS_BETWEEN_LOOKS = 15
 """When a turn had a single answer, so many leave at once before the next look at how many a turn has."""
 
@@ -41,11 +45,16 @@ class Dispatcher(Protocol):
 
 class Server:
     def __init__(self, settings: NetworkSettings, clock: Clock, network: Network, dispatcher: Dispatcher) -> None:
-        self.receive_buffer = ReceiveBuffer()
-        self.frame_pool = BufferPool(settings.request_memory_bytes_max)
+        self.frame_memory = FrameMemory(
+            settings.request_memory_bytes_max,
+            settings.request_bytes_max,
+            now_s=lambda: clock.monotonic(),
+            allocate=lambda size_bytes: network.buffer(size_bytes),
+        )
+        self.receive_buffer = self.frame_memory.shared
+        self.response_memory = ResponseMemory(settings.response_memory_bytes_max)
         self.frame_bytes_max = settings.request_bytes_max
         self.inflight_max = settings.inflight_max
-        self.held_response_bytes = 0
         self.tick = 0
         # Counted for the metrics; plain numbers, because each request touches them.
         self.received_bytes = 0
@@ -61,16 +70,21 @@ class Server:
         self._network = network
         self.dispatcher = dispatcher
         # by key << 16 | version, which are the first four bytes of a request
-        self.hot_handlers: dict[int, HotHandler] = {}
+        self.hot_handlers: dict[int, HotHandler] = {}  # all of them, as long as there is memory for large answers
+        self.small_answer_handlers: dict[int, HotHandler] = {}
+        self._all_hot_handlers = self.hot_handlers
         self._connections: dict[Connection, None] = {}
         self._per_host: dict[str, int] = {}
         self._listeners: list[Listener] = []
         self._to_flush: list[Connection] = []
         self._sweep_timer: TimerHandle | None = None
+        self._watches_memory = False
 
-    def add_hot_handler(self, key: int, versions: range, handler: HotHandler) -> None:
+    def add_hot_handler(self, key: int, versions: range, handler: HotHandler, *, answers_are_small: bool) -> None:
         for version in versions:
-            self.hot_handlers[key << 16 | version] = handler
+            self._all_hot_handlers[key << 16 | version] = handler
+            if answers_are_small:
+                self.small_answer_handlers[key << 16 | version] = handler
 
     async def listen(self, host: str, port: int, info_for: Callable[[int], ListenerInfo]) -> int:
         """Accept connections; ``info_for(port)`` describes the listener once its port is known. Returns the port."""
@@ -121,13 +135,14 @@ class Server:
 
     def reconfigure(self, settings: NetworkSettings) -> None:
         self._settings = settings
-        self.frame_pool.budget_bytes = settings.request_memory_bytes_max
+        self.frame_memory.resize(settings.request_memory_bytes_max)
+        self.response_memory.budget_bytes = settings.response_memory_bytes_max
         self.inflight_max = settings.inflight_max
 
     @property
     def responses_are_piling_up(self) -> bool:
-        """Peers that do not read hold more response bytes than the budget: fetches are cut to their minimum."""
-        return self.held_response_bytes > self._settings.response_memory_bytes_max
+        """Answers that can't leave take half of their budget: fetches are cut to their minimum."""
+        return self.response_memory.is_piling_up
 
     # --- called by connections
 
@@ -137,6 +152,7 @@ class Server:
         self._per_host[host] = here
         self._connections[connection] = None
         self.opened_count += 1
+        self.frame_memory.has_many_hosts = len(self._per_host) > 1
         if not self.is_open:
             # Here, where it becomes one of those whom ``open`` lets go: loops make a connection a turn before they call
             # this, and one that was held from then on would be held for ever if the broker opened in between.
@@ -152,7 +168,6 @@ class Server:
             connection.abort()
 
     def connection_closed(self, connection: Connection) -> None:
-        self.held_response_bytes -= connection.held_response_bytes
         if connection not in self._connections:
             return
         del self._connections[connection]
@@ -161,6 +176,21 @@ class Server:
             self._per_host[connection.peer_host] = left
         else:
             self._per_host.pop(connection.peer_host, None)
+            self.frame_memory.has_many_hosts = len(self._per_host) > 1
+
+    def responses_counted(self) -> None:
+        """More or less is held than before: large answers go on or have to wait."""
+        is_full = self.response_memory.is_full
+        if is_full is (self.hot_handlers is self._all_hot_handlers):
+            self.hot_handlers = self.small_answer_handlers if is_full else self._all_hot_handlers
+            if not is_full:
+                self.call_soon(self.response_memory.let_go_on)
+
+    def watch_memory(self) -> None:
+        """A connection waits for memory."""
+        if not self._watches_memory:
+            self._watches_memory = True
+            self._clock.call_later(MEMORY_WATCH_SECONDS, self._watch_memory)
 
     def flush_soon(self, connection: Connection) -> None:
         """Answers come in bursts: many connections are read in one turn of the loop, a group commit answers many. They
@@ -188,17 +218,21 @@ class Server:
                 "closed a connection from %s: a request of %d bytes, and socket.request.max.bytes is %d",
                 connection.peer_host, refused.size_bytes, self.frame_bytes_max,
             )  # fmt: skip
-        connection.close()
+        connection.end_when_answered()
 
     def refuse_request(self, connection: Connection, malformed: ProtocolError) -> None:
         self.dropped_counts["malformed"] += 1
         log.info("closed a connection from %s: %s", connection.peer_host, malformed)
-        connection.close()
+        connection.end_when_answered()
 
     def report_bug(self, connection: Connection) -> None:
         self.dropped_counts["bug"] += 1
         log.exception("a request from %s met a bug; its connection is closed", connection.peer_host)
         connection.close()
+
+    def note_put_out(self, connection: Connection, what: str) -> None:
+        self.dropped_counts["memory"] += 1
+        log.warning("closed a connection from %s: %s held memory that others wait for", connection.peer_host, what)
 
     def timed_slot_completed(self, slot: Slot) -> None:
         """Some parked requests are being timed: perhaps this one."""
@@ -221,21 +255,28 @@ class Server:
         self.tick += 1
         idle_ms_max = self._settings.idle_ms_max
         idle_ticks_max = inf if idle_ms_max is None else idle_ms_max / 1000 / SWEEP_SECONDS
-        starved = self.frame_pool.has_waiters
+        ending_ticks_max = ENDING_SWEEPS_MAX if idle_ms_max is None else idle_ticks_max
         for connection in list(self._connections):
             idle_ticks = self.tick - connection.active_tick
             if connection.is_closing:
                 connection.abort()  # it had a whole sweep's time to go by itself
-            elif idle_ticks > idle_ticks_max and not connection.is_busy:
+            elif idle_ticks > (ending_ticks_max if connection.is_ending else idle_ticks_max) and not connection.is_busy:
                 self.dropped_counts["idle"] += 1
                 log.debug("closed the idle connection from %s", connection.peer_host)
                 connection.close()
-            elif starved and connection.has_partial_frame and idle_ticks > UNFINISHED_SWEEPS_MAX:
-                self.dropped_counts["memory"] += 1
-                log.warning("closed a connection from %s: its unfinished request held memory that others wait for",
-                            connection.peer_host)  # fmt: skip
-                connection.abort()
         self._sweep_timer = self._clock.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _watch_memory(self) -> None:
+        """Who holds memory that others wait for, and makes no use of it, is put out."""
+        self._watches_memory = False
+        if self.frame_memory.has_waiters:
+            for frame in self.frame_memory.off_course():
+                frame.put_out()
+        if self.response_memory.has_waiters:
+            for holder in self.response_memory.off_course(self._clock.monotonic()):
+                holder.put_out("answers that it has not read")
+        if self.frame_memory.has_waiters or self.response_memory.has_waiters:
+            self.watch_memory()
 
 
 def _what_it_looks_like(first_bytes: bytes) -> str:

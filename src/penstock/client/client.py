@@ -21,14 +21,14 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from penstock.client.connection import Address, Connection, NotSent, World, open_connection
+from penstock.client.connection import FRAME_BYTES_MAX, Address, Connection, NotSent, World, open_connection
 from penstock.client.errors import BrokerUnreachable, ClientClosed, ClientError, SecurityFailed, raise_for
 from penstock.client.metadata import BrokerView, Cluster, ClusterView
 from penstock.client.security import PLAINTEXT, Security
 from penstock.client.waiting import Backoff, within
 from penstock.model import ErrorCode
 from penstock.ports import Clock, Network, Random, Tasks
-from penstock.protocol.frame import BufferPool, ReceiveBuffer
+from penstock.protocol.frame_memory import FrameMemory, ReceiveBuffer
 from penstock.protocol.schema.metadata import MetadataRequest, MetadataResponse
 from penstock.protocol.types import Message
 
@@ -63,9 +63,14 @@ class Client:
         self.tasks = tasks
         self.random = random
         self.cluster = Cluster()
-        pool = BufferPool(RECEIVE_POOL_BYTES)
-        received = ReceiveBuffer(RECEIVE_BUFFER_BYTES)
-        self._world = World(network, clock, tasks, random, client_id, received, pool, security)
+        memory = FrameMemory(
+            RECEIVE_POOL_BYTES,
+            FRAME_BYTES_MAX,
+            now_s=clock.monotonic,
+            allocate=network.buffer,
+            shared=ReceiveBuffer(RECEIVE_BUFFER_BYTES),
+        )
+        self._world = World(network, clock, tasks, random, client_id, memory, security)
         self._connections: dict[tuple[Address, str], Connection] = {}
         self._opening: dict[tuple[Address, str], _Opening] = {}
         self._lanes = 0

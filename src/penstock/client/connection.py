@@ -33,7 +33,8 @@ from penstock.model import ErrorCode
 from penstock.ports import Clock, Network, Random, Tasks, TimerHandle
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS, request_appender, response_decoder
 from penstock.protocol.errors import MalformedMessage, ProtocolError, UnsupportedField
-from penstock.protocol.frame import BufferPool, FrameReader, ReceiveBuffer
+from penstock.protocol.frame import FrameReader
+from penstock.protocol.frame_memory import FrameMemory
 from penstock.protocol.header import decode_response_header, encode_request_header
 from penstock.protocol.types import Message
 
@@ -66,8 +67,7 @@ class World(NamedTuple):
     tasks: Tasks
     random: Random
     client_id: str
-    received: ReceiveBuffer
-    pool: BufferPool
+    memory: FrameMemory
     security: Security = PLAINTEXT
 
 
@@ -149,7 +149,7 @@ class Connection(asyncio.BufferedProtocol):
         self.versions = Versions(str(address))
         self._clock = world.clock
         self._client_id = world.client_id
-        self._frames = FrameReader(world.received, world.pool, FRAME_BYTES_MAX)
+        self._frames = FrameReader(world.memory, FRAME_BYTES_MAX)
         self._transport: asyncio.Transport | None = None
         self._in_flight: dict[int, _Request] = {}
         self._queued: deque[_Request] = deque()

@@ -8,23 +8,20 @@ A connection reads into ``get_buffer()``, says how much came with ``received(cou
     reader.keep()                            # what is left over survives until the next read
 
 Most frames are whole inside one read, so all connections share one receive buffer, and a frame is a range in it: **a
-frame's bytes are valid only until the handler returns**. Only a frame that did not fit gets memory of its own, from a
-pool with a budget: a frame of up to ``EAGER_FRAME_BYTES`` at once while memory is ample, any other grows with what
-has really arrived, so that a peer that announces 100 MB and sends nothing costs nothing.
+frame's bytes are valid only until the handler returns**. Only a frame that did not fit gets memory of its own, which
+has a budget over all connections (``frame_memory.py``) and may have to be waited for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from math import inf
 from struct import Struct
+from typing import Protocol
 
 from penstock.protocol.errors import ProtocolError
+from penstock.protocol.frame_memory import SMALL_BYTES, FrameMemory
 
 SIZE_BYTES = 4
-RECEIVE_BUFFER_BYTES = 1_048_576
-EAGER_FRAME_BYTES = 2_097_152
-SMALLEST_BUFFER_BYTES = 16_384
-POOLED_BYTES_MAX = 16_777_216  # idle buffers kept for reuse; beyond it they go back to the allocator
 
 _read_size = Struct(">i").unpack_from
 
@@ -38,60 +35,18 @@ class InvalidFrameSize(ProtocolError):
         self.first_bytes = first_bytes
 
 
-class ReceiveBuffer:
-    """The memory that all connections of a process read into, one read at a time."""
-
-    __slots__ = ("buffer", "view")
-
-    def __init__(self, size_bytes: int = RECEIVE_BUFFER_BYTES) -> None:
-        self.buffer = bytearray(size_bytes)
-        self.view = memoryview(self.buffer)
-
-
-class BufferPool:
-    """Buffers for frames in progress, within a budget over all connections."""
-
-    def __init__(self, budget_bytes: int) -> None:
-        self.budget_bytes = budget_bytes
-        self.in_use_bytes = 0
-        self._idle: dict[int, list[bytearray]] = {}
-        self._idle_bytes = 0
-        self._waiting: list[Callable[[], None]] = []
-
-    def take(self, size_bytes: int, *, beyond_budget: bool = False) -> bytearray | None:
-        """A buffer of at least that size; None when the budget is used up (``when_free`` tells when to try again)."""
-        capacity = max(SMALLEST_BUFFER_BYTES, 1 << (size_bytes - 1).bit_length())
-        if self.in_use_bytes and self.in_use_bytes + capacity > self.budget_bytes and not beyond_budget:
-            return None
-        self.in_use_bytes += capacity
-        idle = self._idle.get(capacity)
-        if idle:
-            self._idle_bytes -= capacity
-            return idle.pop()
-        return bytearray(capacity)
-
-    def give_back(self, buffer: bytearray) -> None:
-        capacity = len(buffer)
-        self.in_use_bytes -= capacity
-        if self._idle_bytes + capacity <= POOLED_BYTES_MAX:
-            self._idle.setdefault(capacity, []).append(buffer)
-            self._idle_bytes += capacity
-        if self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for callback in waiting:
-                callback()
-
-    def when_free(self, callback: Callable[[], None]) -> None:
-        self._waiting.append(callback)
+class Owner(Protocol):
+    """Whoever reads."""
 
     @property
-    def is_ample(self) -> bool:
-        """Little is in use: a frame may get all its memory before it has arrived, which spares it copies."""
-        return self.in_use_bytes < self.budget_bytes // 4
+    def is_working(self) -> bool:
+        """The broker is at work for an earlier request, or for this one."""
 
-    @property
-    def has_waiters(self) -> bool:
-        return bool(self._waiting)
+    def frame_memory_is_there(self) -> None:
+        """That ``keep`` had to wait for: call it again."""
+
+    def put_out(self, what: str) -> None:
+        """End the connection at once: ``what`` it holds is needed by others."""
 
 
 class FrameReader:
@@ -100,37 +55,53 @@ class FrameReader:
     __slots__ = (
         "_end",
         "_frame_bytes_max",
+        "_is_claimed",  # the memory of its own is what it has claimed, not something kept
+        "_memory",
         "_next",
         "_own",
-        "_pool",
-        "_shared",
+        "_owner",
         "buffer",
+        "claimed_bytes",
         "end",
         "has_own",  # it holds memory of its own: for a frame in progress, or for frames that wait to be taken
+        "host",  # whose memory it is
         "start",
         "view",
     )
 
-    def __init__(self, shared: ReceiveBuffer, pool: BufferPool, frame_bytes_max: int) -> None:
-        self._shared = shared
-        self._pool = pool
+    def __init__(self, memory: FrameMemory, frame_bytes_max: int, owner: Owner | None = None) -> None:
+        """``owner``: for memory that may have to be waited for."""
+        self.host = ""
+        self._owner = owner
+        self.claimed_bytes = 0
+        self._memory = memory
         self._frame_bytes_max = frame_bytes_max
         self._own: bytearray | None = None
+        self._is_claimed = False
         self.has_own = False
         # Unread bytes are buffer[_next:_end]; the current frame's body is buffer[start:end].
-        self.buffer = shared.buffer
-        self.view = shared.view
+        self.buffer = memory.shared.buffer
+        self.view = memory.shared.view
         self._next = self._end = self.start = self.end = 0
 
     @property
     def has_unread(self) -> bool:
         return self._next != self._end
 
+    @property
+    def received_share(self) -> float:
+        """How much of the frame in progress is there: 0 to 1; more when only the broker's own work keeps it here."""
+        share = (self._end - self._next) / (self._frame_bytes() or SIZE_BYTES)
+        is_working = self._owner is not None and self._owner.is_working
+        return inf if share >= 1 and is_working else share
+
     def get_buffer(self) -> memoryview:
         """Where the next bytes are to be read into; never empty after a successful ``keep``."""
         if self._own is None:
-            return self.view
-        return self.view[self._end : self._wanted_end()]
+            return self._memory.shared.offered
+        # Exactly to the end of a frame whose length is known: what follows is for the shared buffer again.
+        wanted_end = self._next + (self._frame_bytes() or len(self._own))
+        return self.view[self._end : min(len(self._own), max(wanted_end, self._end))]
 
     def received(self, count: int) -> None:
         if self._own is None:
@@ -163,59 +134,72 @@ class FrameReader:
         self._next = self.start - SIZE_BYTES
 
     def keep(self) -> bool:
-        """Make what is unread survive until the next read. False: no memory for it now; call again when the pool has
-        some (``BufferPool.when_free``), and do not read meanwhile."""
+        """Make what is unread survive until the next read. False: there is no memory for the rest of the frame now; do
+        not read, and call this again when the owner is told that there is."""
         unread_bytes = self._end - self._next
         if unread_bytes == 0:
             self.release()
             return True
-        if self._own is not None and self._frame_end() <= self._end >= self._next + SIZE_BYTES:
-            return True  # a whole frame waits to be taken: nothing is read before that
-        if self._own is None or self._next > 0:
-            return self._move(unread_bytes, self._first_capacity(unread_bytes), beyond_budget=True)
-        if self._wanted_end() > self._end:
+        frame_bytes = self._frame_bytes()
+        if 0 < frame_bytes <= unread_bytes:  # it waits to be taken: nothing is read before that
+            if self._own is None:
+                self._move(self._memory.take_kept(unread_bytes))
             return True
-        grown = max(self._end + 1, min(self._frame_end(), 2 * len(self._own)))
-        return self._move(unread_bytes, grown, beyond_budget=False)
+        if frame_bytes <= SMALL_BYTES:
+            if self._own is None or self._next > 0:
+                self._move(self._memory.take_kept(SMALL_BYTES))
+            return True
+        if self._is_claimed:
+            return True
+        memory = self._memory
+        if memory.is_granted(self) if self.claimed_bytes else memory.claim(self, frame_bytes):
+            self._move(memory.take(self.claimed_bytes))
+            self._is_claimed = True
+            return True
+        if self._own is None:
+            self._move(memory.take_kept(unread_bytes))
+        return False
 
     def release(self) -> None:
         """Give memory of our own back; unread bytes are dropped."""
         if self._own is not None:
-            own, self._own = self._own, None
             self.has_own = False
-            self.buffer, self.view = self._shared.buffer, self._shared.view
-            self._pool.give_back(own)
+            self.buffer, self.view = self._memory.shared.buffer, self._memory.shared.view
+            self._give_back(self._own)
+            self._own = None
+            self._is_claimed = False
+        if self.claimed_bytes:
+            self._memory.give_up(self)
         self._next = self._end = 0
 
-    def _frame_end(self) -> int:
-        """Where the frame in progress will end in our own buffer (as far as its length is known)."""
+    def granted(self) -> None:
+        if self._owner is not None:
+            self._owner.frame_memory_is_there()
+
+    def put_out(self) -> None:
+        if self._owner is not None:
+            self._owner.put_out("an unfinished request")
+
+    def _frame_bytes(self) -> int:
+        """Of the next frame, its length included; 0 as long as that is not known."""
         if self._end - self._next < SIZE_BYTES:
-            return self._next + SIZE_BYTES
+            return 0
         (size_bytes,) = _read_size(self.buffer, self._next)
-        return self._next + SIZE_BYTES + max(0, min(int(size_bytes), self._frame_bytes_max))
+        return SIZE_BYTES + max(0, min(int(size_bytes), self._frame_bytes_max))
 
-    def _wanted_end(self) -> int:
-        """Read exactly to the end of a frame whose length is known: what follows is for the shared buffer again."""
-        assert self._own is not None
-        if self._end - self._next < SIZE_BYTES:
-            return len(self._own)
-        return min(len(self._own), max(self._frame_end(), self._end))
-
-    def _first_capacity(self, unread_bytes: int) -> int:
-        wanted = self._frame_end() - self._next
-        is_eager = wanted <= EAGER_FRAME_BYTES and self._pool.is_ample
-        return max(unread_bytes, wanted) if is_eager else unread_bytes + 1  # there must be room to read into
-
-    def _move(self, unread_bytes: int, capacity: int, *, beyond_budget: bool) -> bool:
-        # What one read brought (at most the shared buffer) is kept even beyond the budget, for it has arrived already.
-        own = self._pool.take(capacity, beyond_budget=beyond_budget)
-        if own is None:
-            return False
-        own[:unread_bytes] = self.view[self._next : self._end]
+    def _move(self, own: bytearray) -> None:
+        unread_bytes = self._end - self._next
+        view = memoryview(own)
+        view[:unread_bytes] = self.view[self._next : self._end]
         previous, self._own = self._own, own
         self.has_own = True
-        self.buffer, self.view = own, memoryview(own)
+        self.buffer, self.view = own, view
         self._next, self._end = 0, unread_bytes
         if previous is not None:
-            self._pool.give_back(previous)
-        return True
+            self._give_back(previous)
+
+    def _give_back(self, own: bytearray) -> None:
+        if self._is_claimed:
+            self._memory.give_back(own)
+        else:
+            self._memory.give_back_kept(own)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 
 from penstock.ports import Part, Tls
 from penstock.runtime import sending
+from penstock.runtime.memory import untouched
 
 # Kafka's socket.listen.backlog.size is 50; a thousand clients that reconnect after a restart need more.
 BACKLOG_DEFAULT = 1_024
@@ -79,6 +80,9 @@ class TcpNetwork:
 
     def send(self, transport: asyncio.WriteTransport, parts: Sequence[Part]) -> None:
         sending.send(transport, parts)
+
+    def buffer(self, size_bytes: int) -> bytearray:
+        return untouched(size_bytes)
 
     async def _bind(self, addresses: list[str], port: int, factory: _Factory) -> list[asyncio.Server]:
         """One server for each address that this machine has; the first one's port for all."""

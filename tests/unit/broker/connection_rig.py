@@ -65,10 +65,14 @@ class Transport:
 
 
 class Timers:
-    """A clock whose timers run when the test says so."""
+    """A clock whose timers run, and whose time passes, when the test says so."""
 
     def __init__(self) -> None:
         self.callbacks: list[Callable[[], None]] = []
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
         self.callbacks.append(callback)
@@ -107,6 +111,9 @@ class Net:
         transport.writelines(
             [part if isinstance(part, bytes | bytearray | memoryview) else part.view for part in parts]
         )
+
+    def buffer(self, size_bytes: int) -> bytearray:
+        return bytearray(size_bytes)
 
 
 class Script:

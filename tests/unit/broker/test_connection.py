@@ -10,7 +10,7 @@ import uvloop
 
 from penstock.broker.connection import JOINED_BYTES_MAX, LARGE_FRAME_BYTES, Connection
 from penstock.broker.server import SWEEP_SECONDS
-from penstock.protocol.frame import RECEIVE_BUFFER_BYTES
+from penstock.protocol.frame_memory import RECEIVE_BUFFER_BYTES
 from penstock.storage.reads import LENT_FROM_BYTES
 from unit.broker.connection_rig import INFO, Script, Transport, World, in_loop, receive, request
 
@@ -142,10 +142,10 @@ def test_a_peer_that_does_not_read_its_responses_is_not_served_meanwhile() -> No
         receive(connection, request("e", b"1"))
         assert world.script.served == []
         assert not transport.reading
-        assert world.server.held_response_bytes == 1_000
+        assert world.server.response_memory.held_bytes == 1_000
         connection.resume_writing()
         assert transport.written == b"1"
-        assert world.server.held_response_bytes == 0
+        assert world.server.response_memory.held_bytes == 0
 
     in_loop(check)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from penstock.broker.connection import Connection
@@ -67,11 +68,12 @@ class Handler:
 class World:
     def __init__(self, does: Callable[[Connection], bytes | None], **settings: Any) -> None:
         self.clock = Clock()
-        self.server = Server(NetworkSettings(listeners=(), **settings), self.clock, None, None)  # type: ignore[arg-type]
+        network = SimpleNamespace(buffer=bytearray)
+        self.server = Server(NetworkSettings(listeners=(), **settings), self.clock, network, None)  # type: ignore[arg-type]
         self.server.is_open = True
         self.server.call_soon = lambda callback: None  # type: ignore[method-assign]
         self.handler = Handler(self.clock, does)
-        self.server.add_hot_handler(KEY, range(VERSION, VERSION + 1), self.handler.receive)
+        self.server.add_hot_handler(KEY, range(VERSION, VERSION + 1), self.handler.receive, answers_are_small=True)
         self.meter = self.handler.meter
         self.connection, self.transport = Connection(self.server, ListenerInfo("P", "P", "h", 1)), Transport()
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]

@@ -176,6 +176,9 @@ class MemoryCluster:
         protocol.connection_made(connection)
         return connection, protocol  # type: ignore[return-value]
 
+    def buffer(self, size_bytes: int) -> bytearray:
+        return bytearray(size_bytes)
+
     # ---- the brokers
 
     def answer(self, node: int, key: int, version: int, request: Any) -> Any:

@@ -1,23 +1,38 @@
-"""Frames cut out of a stream: whatever the chunks, the frames are the same, and memory stays within its budget."""
+"""Frames cut out of a stream: whatever the chunks, the frames are the same."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.frame import (
-    EAGER_FRAME_BYTES,
-    SMALLEST_BUFFER_BYTES,
-    BufferPool,
-    FrameReader,
-    InvalidFrameSize,
-    ReceiveBuffer,
-)
+from penstock.protocol.frame import FrameReader, InvalidFrameSize
+from penstock.protocol.frame_memory import ORDINARY_BYTES_MAX, SMALL_BYTES, FrameMemory, ReceiveBuffer
 
 
-def reader_with(shared_bytes: int = 64, budget_bytes: int = 1 << 30, frame_bytes_max: int = 100_000_000) -> FrameReader:
-    return FrameReader(ReceiveBuffer(shared_bytes), BufferPool(budget_bytes), frame_bytes_max)
+class Owner:
+    is_working = False
+
+    def __init__(self) -> None:
+        self.was_told = 0
+
+    def frame_memory_is_there(self) -> None:
+        self.was_told += 1
+
+    def put_out(self, what: str) -> None:
+        raise AssertionError(what)
+
+
+def memory_with(shared_bytes: int = 64, budget_bytes: int = 1 << 30, frame_bytes_max: int = 100_000_000) -> FrameMemory:
+    return FrameMemory(
+        budget_bytes, frame_bytes_max, now_s=lambda: 0.0, allocate=bytearray, shared=ReceiveBuffer(shared_bytes)
+    )
+
+
+def reader_with(frame_bytes_max: int = 100_000_000, **memory: Any) -> FrameReader:
+    return FrameReader(memory_with(frame_bytes_max=frame_bytes_max, **memory), frame_bytes_max)
 
 
 def framed(*bodies: bytes) -> bytes:
@@ -48,18 +63,34 @@ def feed(reader: FrameReader, data: bytes, chunk_bytes: int) -> list[bytes]:
 def test_the_same_frames_come_out_however_the_stream_is_chopped(
     bodies: list[bytes], chunk_bytes: int, shared_bytes: int
 ) -> None:
-    reader = reader_with(shared_bytes)
+    reader = reader_with(shared_bytes=shared_bytes)
     assert feed(reader, framed(*bodies), chunk_bytes) == bodies
     assert not reader.has_own
 
 
+@given(
+    sizes=st.lists(
+        st.sampled_from([0, 5, SMALL_BYTES - 5, SMALL_BYTES - 4, SMALL_BYTES - 3, 70_000, ORDINARY_BYTES_MAX + 1]),
+        max_size=5,
+    ),
+    chunk_bytes=st.integers(3_000, 200_000),
+    shared_bytes=st.sampled_from([4_096, 65_536, 262_144]),
+)
+def test_and_so_do_frames_of_every_kind_of_size(sizes: list[int], chunk_bytes: int, shared_bytes: int) -> None:
+    bodies = [bytes([number + 1]) * size for number, size in enumerate(sizes)]
+    reader = reader_with(shared_bytes=shared_bytes)
+    assert feed(reader, framed(*bodies), chunk_bytes) == bodies
+    assert not reader.has_own
+    assert reader._memory.in_use_bytes == 0
+
+
 def test_memory_of_its_own_goes_back_when_the_frame_is_done() -> None:
-    pool = BufferPool(1 << 30)
-    reader = FrameReader(ReceiveBuffer(64), pool, 1 << 20)
+    memory = memory_with()
+    reader = FrameReader(memory, 1 << 20)
     feed(reader, framed(bytes(5_000))[:-1], 64)
-    assert pool.in_use_bytes > 0
+    assert memory.in_use_bytes > 0
     feed(reader, b"\0", 64)
-    assert pool.in_use_bytes == 0
+    assert memory.in_use_bytes == 0
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1_001, 2**31 - 1])
@@ -73,7 +104,7 @@ def test_a_size_outside_the_limits_is_refused_and_shows_the_first_bytes(size: in
 
 
 def test_a_frame_put_back_comes_again_even_from_kept_memory() -> None:
-    reader = reader_with(256)
+    reader = reader_with(shared_bytes=256)
     data = framed(b"first", b"second")
     reader.get_buffer()[: len(data)] = data
     reader.received(len(data))
@@ -90,53 +121,37 @@ def test_a_frame_put_back_comes_again_even_from_kept_memory() -> None:
     assert not reader.has_own
 
 
-def test_a_huge_announced_frame_costs_only_what_has_arrived() -> None:
-    pool = BufferPool(1 << 40)
-    reader = FrameReader(ReceiveBuffer(64), pool, 1 << 30)
-    feed(reader, (90_000_000).to_bytes(4, "big") + b"x", 64)
-    assert pool.in_use_bytes <= 2 * EAGER_FRAME_BYTES
-
-
-def test_a_reader_waits_when_the_budget_is_used_up_and_goes_on_when_memory_is_free() -> None:
-    pool = BufferPool(6 * EAGER_FRAME_BYTES)
-    other = pool.take(5 * EAGER_FRAME_BYTES, beyond_budget=True)
-    assert other is not None
-    reader = FrameReader(ReceiveBuffer(1 << 20), pool, 1 << 30)
-    body = bytes(3 * EAGER_FRAME_BYTES)
+def test_a_reader_waits_when_the_budget_is_used_up_and_goes_on_when_it_is_told() -> None:
+    memory = memory_with(1 << 20, budget_bytes=6 * ORDINARY_BYTES_MAX, frame_bytes_max=3 * ORDINARY_BYTES_MAX)
+    other = FrameReader(memory, 3 * ORDINARY_BYTES_MAX)
+    feed(other, framed(bytes(3 * ORDINARY_BYTES_MAX))[:-1], 1 << 20)
+    owner = Owner()
+    reader = FrameReader(memory, 3 * ORDINARY_BYTES_MAX, owner)
+    body = bytes(range(256)) * (3 * ORDINARY_BYTES_MAX // 256)
     data = framed(body)
-    position = 0
-    woken: list[bool] = []
-    frames = []
-    while position < len(data):
-        buffer = reader.get_buffer()
-        count = min(len(buffer), len(data) - position)
-        buffer[:count] = data[position : position + count]
-        position += count
-        reader.received(count)
-        while reader.next_frame():
-            frames.append(reader.end - reader.start)
-        if not reader.keep():
-            pool.when_free(lambda: woken.append(True))
-            pool.give_back(other)
-            assert reader.keep()
-    assert woken == [True]
-    assert frames == [len(body)]
+    reader.get_buffer()[:] = data[: 1 << 20]
+    reader.received(1 << 20)
+    assert not reader.next_frame()
+    assert not reader.keep()
+    assert not reader.keep(), "asking twice changes nothing"
+    assert owner.was_told == 0
+    other.release()
+    assert owner.was_told == 1
+    assert reader.keep()
+    assert feed(reader, data[1 << 20 :], 1 << 20) == [body]
+    assert memory.in_use_bytes == 0
 
 
-def test_buffers_are_used_again_but_not_hoarded() -> None:
-    pool = BufferPool(1 << 40)
-    first = pool.take(1_000_000)
-    assert first is not None
-    pool.give_back(first)
-    assert pool.take(1_000_000) is first
-    many = [pool.take(8_000_000) for _ in range(8)]
-    for buffer in many:
-        assert buffer is not None
-        pool.give_back(buffer)
-    assert pool._idle_bytes <= 16_777_216
-
-
-def test_a_large_frame_goes_on_after_a_first_read_that_fills_a_whole_buffer() -> None:
-    reader = reader_with(SMALLEST_BUFFER_BYTES)
-    body = bytes(EAGER_FRAME_BYTES + 1)
-    assert feed(reader, framed(body), SMALLEST_BUFFER_BYTES) == [body]
+def test_a_reader_that_goes_away_while_it_waits_takes_nothing_with_it() -> None:
+    memory = memory_with(1 << 20, budget_bytes=4 * ORDINARY_BYTES_MAX, frame_bytes_max=3 * ORDINARY_BYTES_MAX)
+    first, second = (FrameReader(memory, 3 * ORDINARY_BYTES_MAX, Owner()) for _ in range(2))
+    for reader in (first, second):
+        data = framed(bytes(3 * ORDINARY_BYTES_MAX))[: 1 << 20]
+        reader.get_buffer()[:] = data
+        reader.received(len(data))
+        reader.keep()
+    assert memory.has_waiters
+    second.release()
+    assert not memory.has_waiters
+    first.release()
+    assert memory.in_use_bytes == 0
