@@ -245,10 +245,13 @@ class Connection(asyncio.BufferedProtocol):
         self._count(0)
         self.abort()
 
-    def end_when_answered(self) -> None:
-        """Serve nothing more, and close as soon as the requests before are answered."""
-        self.is_ending = True
-        self._reader.release()
+    def refuse(self) -> None:
+        """Close it because of the current request, after the answers to those before it."""
+        if self._held:  # it is being served: its own slot would be waited for, too
+            self.close()
+        else:
+            self.is_ending = True
+            self._reader.release()
 
     def slot_completed(self, slot: Slot) -> None:
         if self.server.timed_slots:
@@ -306,7 +309,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def there_is_room(self) -> None:
         self._awaits_room = False
-        self._resume()
+        try:
+            self._resume()
+        except Exception:
+            self.server.report_bug(self)
 
     def frame_memory_is_there(self) -> None:
         self._starved = False
@@ -426,7 +432,8 @@ class Connection(asyncio.BufferedProtocol):
             self._end_if_answered()
 
     def _end_if_answered(self) -> None:
-        if not (self._slots or self._held or self._write_paused or self._awaits_room or self._transport.is_closing()):
+        waits = self._slots or self._held or self._awaits_turn or self._awaits_room or self._write_paused
+        if not waits and not self._transport.is_closing():
             # What is left unread, if anything, is half a request.
             self._flush()
             self._transport.close()

@@ -87,6 +87,7 @@ class Dispatch:
     ) -> None:
         started_s = self.now_s()
         try:
+            await connection.server.room_for_an_answer()  # requests that came together are served one after the other
             response = await route.handle(context, request)
             slot.complete((route.frame(correlation_id, response),))
             note(route, response, self.now_s() - started_s)

@@ -15,11 +15,15 @@ within ``HELD_S_MAX``, or it is closed: peers that do not read do not keep the o
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Protocol
 
 GRACE_S = 2.0
 HELD_S_MAX = 30.0
+
+
+class Waiting(Protocol):
+    def there_is_room(self) -> None:
+        """For the answer that it waits to ask for. Nothing may come out."""
 
 
 class Holder(Protocol):
@@ -31,9 +35,6 @@ class Holder(Protocol):
     def recount(self) -> None:
         """Look again how much it holds, and ``count`` the difference."""
 
-    def there_is_room(self) -> None:
-        """For the answer that it waits to ask for."""
-
     def put_out(self, what: str) -> None:
         """Close it at once, because it holds ``what``."""
 
@@ -43,7 +44,7 @@ class ResponseMemory:
         self.budget_bytes = budget_bytes
         self.held_bytes = 0
         self._holders: dict[Holder, tuple[int, float] | None] = {}  # how much, and when: since somebody waits
-        self._waiting: deque[Holder] = deque()
+        self._waiting: dict[Waiting, None] = {}
 
     @property
     def is_piling_up(self) -> bool:
@@ -65,22 +66,18 @@ class ResponseMemory:
         else:
             self._holders.pop(holder, None)
 
-    def reserve(self, size_bytes: int) -> None:
-        """For an answer that is being read from a device; negative when it is there."""
-        self.held_bytes += size_bytes
+    def wait(self, waiting: Waiting) -> None:
+        self._waiting[waiting] = None
 
-    def wait(self, holder: Holder) -> None:
-        """Tell it when there is room, in the order of asking."""
-        self._waiting.append(holder)
+    def forget(self, waiting: Waiting) -> None:
+        self._waiting.pop(waiting, None)
 
-    def forget(self, holder: Holder) -> None:
-        if holder in self._waiting:
-            self._waiting.remove(holder)
-
-    def let_go_on(self) -> None:
-        """There is room: those who wait are served, one by one until there is none again."""
-        while self._waiting and not self.is_full:
-            self._waiting.popleft().there_is_room()
+    def next_waiting(self) -> Waiting | None:
+        """Take the one that has waited for longest."""
+        waiting = next(iter(self._waiting), None)
+        if waiting is not None:
+            del self._waiting[waiting]
+        return waiting
 
     def off_course(self, now_s: float) -> list[Holder]:
         """Connections that keep others waiting. Called once in a while as long as somebody waits."""

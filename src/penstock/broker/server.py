@@ -184,7 +184,20 @@ class Server:
         if is_full is (self.hot_handlers is self._all_hot_handlers):
             self.hot_handlers = self.small_answer_handlers if is_full else self._all_hot_handlers
             if not is_full:
-                self.call_soon(self.response_memory.let_go_on)
+                self.call_soon(self._let_go_on)
+
+    def reserve_response_bytes(self, size_bytes: int) -> None:
+        """For an answer that is being read from a device; negative when it is there."""
+        self.response_memory.held_bytes += size_bytes
+        self.responses_counted()
+
+    async def room_for_an_answer(self) -> None:
+        """For a request that was dispatched before others have filled the memory with their answers."""
+        while self.response_memory.is_full:
+            waiting = _Waiting(asyncio.get_running_loop().create_future())
+            self.response_memory.wait(waiting)
+            self.watch_memory()
+            await waiting.room
 
     def watch_memory(self) -> None:
         """A connection waits for memory."""
@@ -218,12 +231,12 @@ class Server:
                 "closed a connection from %s: a request of %d bytes, and socket.request.max.bytes is %d",
                 connection.peer_host, refused.size_bytes, self.frame_bytes_max,
             )  # fmt: skip
-        connection.end_when_answered()
+        connection.refuse()
 
     def refuse_request(self, connection: Connection, malformed: ProtocolError) -> None:
         self.dropped_counts["malformed"] += 1
         log.info("closed a connection from %s: %s", connection.peer_host, malformed)
-        connection.end_when_answered()
+        connection.refuse()
 
     def report_bug(self, connection: Connection) -> None:
         self.dropped_counts["bug"] += 1
@@ -266,6 +279,11 @@ class Server:
                 connection.close()
         self._sweep_timer = self._clock.call_later(SWEEP_SECONDS, self._sweep)
 
+    def _let_go_on(self) -> None:
+        """There is room: those who wait go on, one by one until there is none again."""
+        while not self.response_memory.is_full and (waiting := self.response_memory.next_waiting()) is not None:
+            waiting.there_is_room()
+
     def _watch_memory(self) -> None:
         """Who holds memory that others wait for, and makes no use of it, is put out."""
         self._watches_memory = False
@@ -277,6 +295,17 @@ class Server:
                 holder.put_out("answers that it has not read")
         if self.frame_memory.has_waiters or self.response_memory.has_waiters:
             self.watch_memory()
+
+
+class _Waiting:
+    """A task that waits for room."""
+
+    def __init__(self, room: asyncio.Future[None]) -> None:
+        self.room = room
+
+    def there_is_room(self) -> None:
+        if not self.room.done():
+            self.room.set_result(None)
 
 
 def _what_it_looks_like(first_bytes: bytes) -> str:

@@ -3,7 +3,7 @@
 Promises    Only bytes that are in memory are lent, so that nobody waits for a device: the kernel is asked first
             (cachestat, Linux 6.5). The windows of all files together are at most ``WINDOWS_MAX``; the one not used for
             longest goes first, and one that nobody used for a while goes by itself. A window lives for as long as
-            somebody holds a view on it, whatever happens to its file.
+            somebody holds a view on it, whatever happens to its file; with ``ALIVE_MAX`` of them no more is lent.
 Careful     A view is for handing to the kernel. Python code that looks into it would die (SIGBUS) of a page that was
             cut off or can't be read any more; a system call is only told EFAULT, and its connection ends. asyncio's own
             transports copied what they were given before Python 3.12, and whatever encrypts looks at every byte: on
@@ -19,6 +19,7 @@ import errno
 import mmap
 import os
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Protocol
 
@@ -28,6 +29,8 @@ LENT_BYTES_MAX = 8 * 1024 * 1024
 WINDOWS_MAX = 64
 """2.5 GiB of address space. What was read through it counts as resident memory of the process, though it is page cache
 that the kernel may take back at any time."""
+ALIVE_MAX = 256
+"""Each has a descriptor. Clients that do not read what they asked for keep them alive; others then get copies."""
 UNUSED_S = 10.0
 """A window that had no reader for this long, or up to twice as long, is closed."""
 
@@ -71,6 +74,7 @@ class Windows:
         self._pages_in_memory = _cachestat()
         self._windows: dict[tuple[object, int], mmap.mmap] = {}  # the longest unused first
         self._used: set[tuple[object, int]] = set()  # since the last look
+        self._alive: set[weakref.ref[mmap.mmap]] = set()
         self._looks = False
 
     def lend(self, owner: Owner, descriptor: int, position: int, size: int, file_bytes: int) -> LentBytes | None:
@@ -86,7 +90,10 @@ class Windows:
         key = (owner, number)
         window = self._windows.pop(key, None)
         if window is None or start + size > len(window):  # the file has grown
+            if len(self._alive) >= ALIVE_MAX:
+                return None
             window = _map(descriptor, number * STEP_BYTES, file_bytes)
+            self._alive.add(weakref.ref(window, self._alive.discard))
         self._windows[key] = window
         self._used.add(key)
         if len(self._windows) > WINDOWS_MAX:

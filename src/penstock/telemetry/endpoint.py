@@ -31,6 +31,9 @@ REQUEST_S_MAX = 5.0
 """A request must be there within this time."""
 STALL_S_MAX = 10.0
 """A client that takes nothing for so long is dropped."""
+ANSWER_S_MAX = 60.0
+"""An answer must be taken within this time: scrapers give up after 10 s, and one that takes a byte now and then would
+keep its place for ever."""
 UNSENT_BYTES_MAX = 65_536
 """Beyond it, collecting waits for the client."""
 
@@ -109,6 +112,7 @@ class _Guest(asyncio.Protocol):
         self._is_answered = False
         self._reader = http.RequestReader()
         self._timer: TimerHandle | None = None
+        self._deadline: TimerHandle | None = None
         self._answering: asyncio.Task[None] | None = None
         self._room: asyncio.Future[None] | None = None  # what the answer waits for while the client does not read
         self._is_gone = False
@@ -143,6 +147,8 @@ class _Guest(asyncio.Protocol):
         self._is_gone = True
         self._endpoint.left(self)
         self._cancel_timer()
+        if self._deadline is not None:
+            self._deadline.cancel()
         if self._room is not None and not self._room.done():
             self._room.set_result(None)
         if self._answering is not None:
@@ -167,6 +173,7 @@ class _Guest(asyncio.Protocol):
 
     def _serve(self, request: http.Request) -> None:
         self._cancel_timer()
+        self._deadline = self._endpoint.clock.call_later(ANSWER_S_MAX, self.drop)
         with_body = request.method == "GET"
         if request.path not in ("/metrics", "/healthz", "/readyz"):
             self._answer(http.plain_response(404, "there are /metrics, /healthz and /readyz", with_body=with_body))

@@ -28,6 +28,7 @@ class Transport:
         self.aborted = False
         self.reading = True
         self.host = host
+        self.unsent_bytes = 1_000
 
     def set_write_buffer_limits(self, high: int) -> None:
         self.high = high
@@ -61,7 +62,7 @@ class Transport:
         self.reading = True
 
     def get_write_buffer_size(self) -> int:
-        return 1_000
+        return self.unsent_bytes
 
 
 class Timers:
@@ -181,6 +182,7 @@ def receive(connection: Connection, data: bytes) -> None:
     while data:
         buffer = connection.get_buffer(-1)
         count = min(len(buffer), len(data))
+        assert count, "a connection that wants nothing must pause its transport"
         buffer[:count] = data[:count]
         data = data[count:]
         connection.buffer_updated(count)

@@ -109,6 +109,28 @@ def test_the_windows_of_all_files_are_limited_and_those_of_a_closed_file_are_gon
     assert not windows._windows
 
 
+def test_clients_that_hold_what_they_were_lent_do_not_use_up_the_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lending, "ALIVE_MAX", 5)
+    windows, opened = Windows(), []
+    for number in range(6):
+        path = tmp_path / str(number)
+        path.write_bytes(CONTENT)
+        opened.append(open(path, "rb"))  # noqa: SIM115
+    held = [windows.lend(file, file.fileno(), 0, 100, len(CONTENT)) for file in opened]
+    assert [one is not None for one in held] == [True] * 5 + [False]
+    first, last = opened[0], opened[5]
+    assert windows.lend(first, first.fileno(), 50, 100, len(CONTENT)) is not None, "it has a window"
+    windows.forget(first)
+    assert windows.lend(last, last.fileno(), 0, 100, len(CONTENT)) is None, "its view is still held"
+    held[0] = None
+    assert windows.lend(last, last.fileno(), 0, 100, len(CONTENT)) is not None
+    for file in opened:
+        windows.forget(file)
+        file.close()
+
+
 def test_a_window_that_nobody_uses_is_closed_and_its_views_stay(tmp_path: Path) -> None:
     windows = Windows()
     path = tmp_path / "file"

@@ -13,7 +13,7 @@ import pytest
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.network import PortInUse, TcpNetwork
 from penstock.runtime.tasks import LoopTasks
-from penstock.telemetry.endpoint import CONNECTIONS_MAX, REQUEST_S_MAX, STALL_S_MAX, MetricsEndpoint
+from penstock.telemetry.endpoint import ANSWER_S_MAX, CONNECTIONS_MAX, REQUEST_S_MAX, STALL_S_MAX, MetricsEndpoint
 from penstock.telemetry.exposition import LINES_PER_SLICE
 from penstock.telemetry.families import Family, Registry
 from penstock.telemetry.metrics import Gauge, Point
@@ -269,6 +269,21 @@ def test_a_client_that_never_reads_stops_the_collecting_and_is_dropped() -> None
         await until(lambda: not rig.endpoint._guests and not len(rig.tasks))
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await reader.readexactly(200_000_000)
+        writer.close()
+
+    run(test)
+
+
+def test_a_client_that_reads_a_little_now_and_then_is_dropped_in_time() -> None:
+    async def test(rig: Rig) -> None:
+        large_family(rig)
+        reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1_024)
+        writer.write(GET)
+        for _ in range(3):
+            await reader.readexactly(5_000_000)  # more than what is under way: the broker has gone on
+            assert rig.endpoint._guests
+        rig.clock.pass_time(ANSWER_S_MAX)
+        await until(lambda: not rig.endpoint._guests and not len(rig.tasks))
         writer.close()
 
     run(test)

@@ -228,19 +228,25 @@ class FetchHandler:
         """Read from the device, partition by partition within the limits; then answer, whatever min_bytes says."""
         bytes_left = fetch.bytes_max - sum(len(data.records) for data in results)
         at_least_one_batch = not any(data.records for data in results)
+        server, reserved_bytes = self._server, 0
         try:
             for number in cold:
                 data = results[number]
                 wanted = data.wanted
                 limit = data.last_stable_offset if fetch.read_committed else data.high_watermark
+                if server.responses_are_piling_up:
+                    bytes_left = min(1, bytes_left)
                 if bytes_left <= 0 and not at_least_one_batch:
                     break
+                size_bytes_max = max(0, min(wanted.max_bytes, bytes_left))
+                reserved_bytes += size_bytes_max
+                server.reserve_response_bytes(size_bytes_max)
                 try:
                     replica = self._replica(fetch, wanted)
                     read = await replica.partition.log.read_cold(
                         wanted.fetch_offset,
                         up_to_end_offset=limit,
-                        size_bytes_max=max(0, min(wanted.max_bytes, bytes_left)),
+                        size_bytes_max=size_bytes_max,
                         at_least_one_batch=at_least_one_batch,
                     )
                     data.records = read.data
@@ -248,9 +254,13 @@ class FetchHandler:
                         _list_aborted(data, replica, read.next_offset)
                 except BrokerError as failed:
                     self._fail(fetch, data, failed, self._hint(wanted.key))
+                unread_bytes = size_bytes_max - len(data.records)
+                reserved_bytes -= unread_bytes
+                server.reserve_response_bytes(-unread_bytes)
                 bytes_left -= len(data.records)
                 at_least_one_batch = at_least_one_batch and not data.records
         finally:
+            server.reserve_response_bytes(-reserved_bytes)
             answer(fetch, results, slot)
 
     # --- waiting
