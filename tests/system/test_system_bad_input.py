@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from penstock.protocol.schema.metadata import MetadataRequest
 from support.batches import build
 from support.broker import BrokerProcess
-from support.verbs import append, create_topic, end_offset, fetch, fetch_partition, fetch_request
+from support.verbs import append, create_topic, end_offset, fetch, fetch_partition, fetch_request, produce_request
 from support.waiting import eventually
 from support.wire import ConnectionClosed, Wire
 
@@ -146,6 +149,78 @@ def test_a_client_that_never_reads_costs_bounded_memory_and_blocks_nobody(
     finally:
         for wire in greedy:
             wire.close()
+
+
+def test_fetches_behind_a_long_poll_do_not_pile_their_answers_up(
+    broker: BrokerProcess, others_are_served: Callable[[], None], topic_name: str
+) -> None:
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, topic_name + "-large", configs={"max.message.bytes": str(16 * MIB)})
+        empty = create_topic(wire, topic_name + "-empty")
+        for _ in range(3):
+            append(wire, topic, build([os.urandom(10 * MIB)]))
+        before = broker.rss_bytes()
+        wire.send(fetch_request({empty: [fetch_partition()]}, version=12, max_wait_ms=2_147_483_647), 12)
+        for _ in range(100):
+            wire.send(fetch_request({topic: [fetch_partition(bytes_max=50 * MIB)]}, version=12), 12)
+        for _ in range(20):
+            others_are_served()
+        assert broker.rss_bytes() - before < LINGERING_BYTES_MAX
+
+
+def test_half_sent_requests_of_many_connections_cost_no_more_than_their_budget_and_keep_nobody_waiting(
+    broker: BrokerProcess, others_are_served: Callable[[], None], topic_name: str
+) -> None:
+    before = broker.rss_bytes()
+    squatters = [Wire(broker.bootstrap_servers) for _ in range(60)]
+    try:
+        for wire in squatters:
+            wire.socket.setblocking(False)
+            with contextlib.suppress(BlockingIOError):  # as much as is taken at once
+                wire.socket.send(struct.pack(">i", 100 * MIB) + b"\0\0\0\x09" + bytes(4 * MIB))
+        others_are_served()
+        with Wire(broker.bootstrap_servers) as wire:
+            append(wire, create_topic(wire, topic_name + "-beside"), build([os.urandom(MIB - 1_000)]))
+        assert broker.rss_bytes() - before < LINGERING_BYTES_MAX
+    finally:
+        for wire in squatters:
+            wire.close()
+
+
+def test_requests_of_100_mb_at_once_are_all_served(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker = make_broker(settings={"message.max.bytes": 100 * MIB, "penstock.flush": "os"}).start()
+    count = 4
+    batch = build([bytes(98_000_000)])
+    with contextlib.ExitStack() as stack:
+        wires = [stack.enter_context(Wire(broker.bootstrap_servers)) for _ in range(count)]
+        topic = create_topic(wires[0], "large", partitions=count, configs={"max.message.bytes": str(100 * MIB)})
+        with ThreadPoolExecutor(count) as pool:
+            sent = [
+                pool.submit(wire.call, produce_request(topic, batch, version=9, partition=number, acks=1), 9)
+                for number, wire in enumerate(wires)
+            ]
+            answers = [one.result() for one in sent]
+    assert [answer.responses[0].partition_responses[0].error_code for answer in answers] == [0] * count
+    assert "held memory" not in broker.logs()
+
+
+def test_a_client_that_half_closes_after_its_last_request_is_answered(
+    servers: str, others_are_served: Callable[[], None], topic_name: str
+) -> None:
+    with Wire(servers) as wire:
+        topic = create_topic(wire, topic_name + "-last")
+    requests: list[tuple[Any, int]] = [
+        (MetadataRequest(topics=[]), 12),
+        (produce_request(topic, build([b"last"]), version=9), 9),
+        (fetch_request({topic: [fetch_partition(offset=1)]}, version=12, max_wait_ms=300), 12),
+    ]
+    for request, version in requests:
+        with Wire(servers) as wire:
+            sent = wire.send(request, version)
+            wire.socket.shutdown(socket.SHUT_WR)
+            assert wire.receive()[0] == sent
+            wire.assert_closed()
+    others_are_served()
 
 
 def test_too_many_connections_are_refused_until_one_is_free(make_broker: Callable[..., BrokerProcess]) -> None:
