@@ -148,12 +148,12 @@ _BROKER = {
     "as HOST:PORT; port 0 picks one. Not set: nowhere.",
     "penstock.metrics.partitions.max": "Partitions that have metrics of their own; the others are counted together as "
     "topic other.",
-    "penstock.request.memory.bytes": "Bytes of requests that are partly received, over all connections; beyond it, "
-    "reading "
-    "pauses. queued.max.request.bytes is stronger.",
-    "penstock.response.memory.bytes": "Bytes of responses that slow clients have not read, over all connections; "
-    "beyond it "
-    "fetches get no more than they must.",
+    "penstock.request.memory.bytes": "Bytes of requests that are partly received, over all connections. Beyond it, "
+    "requests wait their turn, and clients that take more than 30 s to send one are closed. queued.max.request.bytes "
+    "takes precedence.",
+    "penstock.response.memory.bytes": "Bytes of responses that can't be sent yet, over all connections. Above half of "
+    "it, fetches are cut to one batch. Beyond it, requests with large answers wait, and clients that do not read "
+    "theirs are closed.",
     "penstock.validate.records": "The default of the topic setting penstock.validate.records.",
     "producer.id.expiration.check.interval.ms": "How often expired producer ids are looked for, in milliseconds.",
     "producer.id.expiration.ms": "Forget the sequence numbers of a producer that has been silent this long, in "

@@ -44,8 +44,14 @@ CONNECTIONS_DROPPED = Family(
     "Connections that the broker closed: idle, malformed (not understood), memory (held what others needed), bug.",
     ("reason",),
 )
-REQUEST_MEMORY = Family("penstock_request_memory_bytes", "gauge", "Buffers of requests that are partly received.")
-RESPONSE_MEMORY = Family("penstock_response_memory_bytes", "gauge", "Responses that clients have not taken yet.")
+REQUEST_MEMORY = Family(
+    "penstock_request_memory_bytes", "gauge", "Memory granted to requests that are partly received."
+)
+RESPONSE_MEMORY = Family(
+    "penstock_response_memory_bytes",
+    "gauge",
+    "Responses that can't be sent yet: not read, or behind an unanswered request.",
+)
 FETCH_SESSIONS = Family("penstock_fetch_sessions", "gauge", "Incremental fetch sessions that are open.")
 
 # --- topics and logs
