@@ -112,7 +112,8 @@ class FrameMemory:
         """Memory for a whole frame. False: its turn has not come yet; ``granted`` is called when it has."""
         claimant.claimed_bytes = capacity_for(frame_bytes)
         waiting = self._turns_of(claimant)
-        if self._next_of(waiting) is None and not self._has_its_share(claimant) and self._fits(claimant.claimed_bytes):
+        is_next = not waiting or self._next_of(waiting) is None
+        if is_next and not self._has_its_share(claimant) and self._fits(claimant.claimed_bytes):
             self._grant(claimant)
             return True
         waiting.add(claimant)
