@@ -48,7 +48,7 @@ class NetworkSettings(msgspec.Struct, frozen=True):
     connections_per_ip: Mapping[str, int] = _NOBODY  # exceptions, by address
     idle_ms_max: int | None = 600_000  # connections.max.idle.ms; None: never closed for idleness
     backlog: int = 50
-    request_memory_bytes_max: int = 268_435_456  # partly received requests, over all connections
+    request_memory_bytes_max: int = 536_870_912  # partly received requests, over all connections
     response_memory_bytes_max: int = 536_870_912  # answers that can't leave yet, over all connections
     inflight_max: int = 128  # requests of one connection that are not answered yet; then reading pauses
 

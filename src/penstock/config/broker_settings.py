@@ -157,7 +157,7 @@ _ROWS = (
     Setting("penstock.log.level", STRING, "WARNING", one_of_any_case("DEBUG", "INFO", "WARNING", "WARN", "ERROR")),
     Setting("penstock.metrics.listen", STRING, None, _an_address),
     Setting("penstock.metrics.partitions.max", INT, "10000", between(0)),
-    Setting("penstock.request.memory.bytes", LONG, "268435456", between(1_048_576)),
+    Setting("penstock.request.memory.bytes", LONG, "536870912", between(1_048_576)),
     Setting("penstock.response.memory.bytes", LONG, "536870912", between(1_048_576)),
     Setting("penstock.validate.records", BOOLEAN, "false", mode=CLUSTER_WIDE),
     Setting("producer.id.expiration.check.interval.ms", INT, "600000", between(1), internal=True),

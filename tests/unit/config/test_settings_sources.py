@@ -39,7 +39,7 @@ def test_without_anything_every_setting_has_its_default() -> None:
     assert origins(loaded()) == {}
     assert settings.broker_id == 1
     assert settings.network.listeners == (("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092, "127.0.0.1", 9092),)
-    assert (settings.network.request_memory_bytes_max, settings.network.response_memory_bytes_max) == (2**28, 2**29)
+    assert (settings.network.request_memory_bytes_max, settings.network.response_memory_bytes_max) == (2**29, 2**29)
     assert settings.storage.flush == "ack"
     assert settings.fetch.bytes_max == 57_671_680
     assert settings.topics.auto_create and settings.topics.partitions == 1
