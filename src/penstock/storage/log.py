@@ -38,7 +38,7 @@ from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.journal import NOTED_BATCH_BYTES_MAX, Journal
 from penstock.storage.log_reads import LogReads
 from penstock.storage.meters import StorageMeters
-from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
+from penstock.storage.offset_index import POSITION_MAX, RELATIVE_OFFSET_MAX
 from penstock.storage.producer_state import CompletedTxn
 from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import Read
@@ -238,6 +238,14 @@ class PartitionLog:
             and self.bytes_since_checkpoint < self.scan_room_bytes
             and active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits)
         )
+
+    def can_hold(self, size_bytes: int) -> bool:
+        """Whether so many bytes fit into a file that Kafka can open, more than was asked room for. If not, the next
+        ``can_append`` wants a new segment."""
+        if self.active is not None and self.active.size_bytes + size_bytes > POSITION_MAX:
+            self.roll_is_due = True
+            return False
+        return True
 
     def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
         """Give the admitted ``batch`` the next offsets (in place) and write it. ``StorageFailed``: nothing was
