@@ -95,8 +95,10 @@ def _check_records(
     payload: bytes, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition, *, rebuilds: bool
 ) -> int:
     """Refuse the batch if one of its records is bad; the highest timestamp that was found."""
-    if not header.is_append_time and (deltas := skim(payload, header.count, needs_keys=config.compacts)) is not None:
-        first, last = header.base_timestamp + deltas.smallest, header.base_timestamp + deltas.largest
+    deltas = None if header.is_append_time else skim(payload, header.count, needs_keys=config.compacts)
+    span = None if deltas is None else deltas.span_from(header.base_timestamp)
+    if span is not None and (span[0] >= NO_TIMESTAMP or not rebuilds):
+        first, last = span
         if config.timestamp_is_append_time or (
             first >= now_ms - config.timestamp_before_max_ms and last <= now_ms + config.timestamp_after_max_ms
         ):
@@ -104,11 +106,13 @@ def _check_records(
     errors: list[tuple[int, str]] = []
     refused = 0
     has_bad_timestamp = False
-    max_timestamp = NO_TIMESTAMP
+    max_timestamp = min_timestamp = NO_TIMESTAMP
     index = -1
     for index, record in enumerate(_records(payload, header)):
         if record.timestamp > max_timestamp:
             max_timestamp = record.timestamp
+        elif record.timestamp < min_timestamp:
+            min_timestamp = record.timestamp
         if record.offset != index:
             raise BatchRefused(ErrorCode.INVALID_RECORD, reason=f"record {index} has offset {record.offset} in {tp}")
         if config.compacts and record.key is None:
@@ -122,6 +126,8 @@ def _check_records(
             errors.append((index, why))
     if refused:
         raise _refused_records(errors, refused, has_bad_timestamp)
+    if rebuilds and min_timestamp < NO_TIMESTAMP:  # Kafka keeps such a record, but can't write it anew
+        raise BatchRefused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=f"Invalid negative timestamp {min_timestamp}")
     return max_timestamp
 
 
