@@ -20,7 +20,7 @@ from penstock.protocol.records.reader import iter_payload, read_payload
 from penstock.protocol.records.record import Record
 from penstock.protocol.records.rewrite import recompress, set_timestamps
 from penstock.protocol.records.skim import skim
-from penstock.storage.batch_refused import BatchRefused
+from penstock.storage.batch_refused import BatchRefused, LookNeeded
 
 TIMESTAMP_BEFORE_UNLIMITED_MS = 9_223_372_036_854_775_807
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
@@ -40,11 +40,17 @@ def needs_deep_look(config: LogConfig) -> bool:
 
 
 def examine(
-    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition
+    batch: memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    tp: TopicPartition,
+    inside_bytes_max: int | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch as it is to be appended, and its header; its header and checksum were found good already."""
+    """The batch as it is to be appended, and its header; its header and checksum were found good already. Raises
+    ``LookNeeded`` when its records take more than ``inside_bytes_max``."""
     codec = _target_codec(config, header)
-    payload = _payload(batch, header)
+    payload = _payload(batch, header, inside_bytes_max)
     max_timestamp = _check_records(payload, header, config, now_ms, tp, rebuilds=codec != header.codec)
     if codec != header.codec:
         batch = memoryview(recompress(batch, codec, _level(config, codec), payload=payload))
@@ -82,10 +88,13 @@ def _level(config: LogConfig, codec: int) -> int | None:
     return levels.get(codec)
 
 
-def _payload(batch: memoryview, header: BatchHeader) -> bytes:
+def _payload(batch: memoryview, header: BatchHeader, inside_bytes_max: int | None) -> bytes:
+    size_bytes_max = DECOMPRESSED_BYTES_MAX if inside_bytes_max is None else inside_bytes_max
     try:
-        return read_payload(batch, header, size_bytes_max=DECOMPRESSED_BYTES_MAX)
+        return read_payload(batch, header, size_bytes_max=size_bytes_max)
     except DecompressedTooLarge as error:
+        if inside_bytes_max is not None:
+            raise LookNeeded from None
         raise BatchRefused(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except CorruptBatch as error:
         raise BatchRefused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(error)) from None

@@ -37,6 +37,7 @@ from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.journal import NOTED_BATCH_BYTES_MAX, Journal
 from penstock.storage.log_reads import LogReads
+from penstock.storage.looks import Looks
 from penstock.storage.meters import StorageMeters
 from penstock.storage.offset_index import POSITION_MAX, RELATIVE_OFFSET_MAX
 from penstock.storage.producer_state import CompletedTxn
@@ -79,6 +80,7 @@ class LogPorts:
     random: Random
     commits: GroupCommit
     journal: Journal
+    looks: Looks
     on_changed: Callable[[PartitionLog], None]  # it wants a place in the next checkpoint round
     on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
     checkpointed: Callable[[PartitionLog], Awaitable[None]]  # waits for a round that it has a place in

@@ -98,7 +98,7 @@ async def _row(
         if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
             await partition.settle()
             partition.require_leader(wanted.current_leader_epoch)
-        answer = await _answer(partition, wanted.timestamp, _visible_end(partition, request))
+        answer = await _answer(ctx, partition, wanted.timestamp, _visible_end(partition, request))
     except BrokerError as failed:
         return Row(partition_index=tp.partition, error_code=failed.code)
     return Row(
@@ -117,7 +117,7 @@ def _visible_end(partition: Partition, request: ListOffsetsRequest) -> int:
     return partition.high_watermark
 
 
-async def _answer(partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
+async def _answer(ctx: Context, partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
     log = partition.log
     if timestamp == LATEST:
         return Answer(offset=visible_end_offset, leader_epoch=partition.leader_epoch)
@@ -126,7 +126,7 @@ async def _answer(partition: Partition, timestamp: int, visible_end_offset: int)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Answer()
     if timestamp == MAX_TIMESTAMP:
-        found = await log.max_timestamp(up_to_end_offset=visible_end_offset)
+        found = await log.max_timestamp(up_to_end_offset=visible_end_offset, asker=ctx.asker)
     else:
-        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset)
+        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset, asker=ctx.asker)
     return Answer() if found is None else Answer(*found)

@@ -21,7 +21,7 @@ class TimestampDeltas(NamedTuple):
     def span_from(self, base_timestamp: int) -> tuple[int, int] | None:
         """The earliest and the latest timestamp; None where one wraps around: look at them one by one."""
         first, last = base_timestamp + self.smallest, base_timestamp + self.largest
-        return (first, last) if LONG_MIN <= first and last <= LONG_MAX else None
+        return (first, last) if first >= LONG_MIN and last <= LONG_MAX else None
 
 
 def skim(payload: bytes, count: int, *, needs_keys: bool) -> TimestampDeltas | None:
