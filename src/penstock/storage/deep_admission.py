@@ -16,6 +16,7 @@ from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD
 from penstock.protocol.records.errors import CorruptBatch, DecompressedTooLarge
 from penstock.protocol.records.header import NO_TIMESTAMP, BatchHeader, read_header
+from penstock.protocol.records.longs import wrapped
 from penstock.protocol.records.reader import iter_payload, read_payload
 from penstock.protocol.records.record import Record
 from penstock.protocol.records.rewrite import recompress, set_timestamps
@@ -150,10 +151,11 @@ def _records(payload: bytes, header: BatchHeader) -> Iterator[Record]:
 def _timestamp_error(record: Record, header: BatchHeader, config: LogConfig, now_ms: int, *, rebuilds: bool) -> str:
     """Empty when the record's time is fine."""
     if not config.timestamp_is_append_time and record.timestamp != NO_TIMESTAMP:
-        earliest = now_ms - config.timestamp_before_max_ms
-        latest = now_ms + config.timestamp_after_max_ms
-        if earliest <= record.timestamp <= latest:
+        age_ms = wrapped(now_ms - record.timestamp)
+        if age_ms <= config.timestamp_before_max_ms and wrapped(-age_ms) <= config.timestamp_after_max_ms:
             return ""
+        earliest = wrapped(now_ms - config.timestamp_before_max_ms)
+        latest = wrapped(now_ms + config.timestamp_after_max_ms)
         return (
             f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
             f"The timestamp should be within [{earliest}, {latest}]"

@@ -211,6 +211,8 @@ class _Queue:
     def _leave(self, asker: object) -> None:
         self._free += 1
         self._busy.discard(asker)
+        if (line := self._waiting.pop(asker, None)) is not None:
+            self._waiting[asker] = line  # behind the others
         for each in list(self._waiting):
             if each not in self._busy and (called := self._next(each)) is not None:
                 self._free -= 1
@@ -219,7 +221,7 @@ class _Queue:
                 return
 
     def _next(self, asker: object) -> asyncio.Future[None] | None:
-        """The first of an asker's that still waits; its others go behind those of other askers."""
+        """The first of an asker's that still waits."""
         line = self._waiting.pop(asker)
         while line:
             called = line.popleft()
