@@ -368,7 +368,7 @@ class PartitionLog:
         """The log begins at ``offset`` now; durable when it returns. Segments below go with the next retention run."""
         try:
             if self.ports.journal.has_entries_of(self):
-                await self._sync_own_files()
+                await self.sync_own_files()
             if offset <= self.log_start_offset:
                 return
             log_changes.advance_log_start(self, offset)
@@ -376,7 +376,13 @@ class PartitionLog:
         except OSError as error:
             raise StorageFailed(message=f"{self.tp}: the new log start could not be written: {error}") from error
 
-    async def _sync_own_files(self) -> None:
+    @property
+    def is_elsewhere(self) -> bool:
+        """In another file system than the data folder."""
+        active = self.active
+        return active is not None and active.file is not None and active.file.device != self.ports.commits.device
+
+    async def sync_own_files(self) -> None:
         """Of what is durable, all is from here on without the journal: recovery looks at the log's own files first, and
         a start behind their end would hide what the journal has to add to them."""
         segments = [segment for segment in self.segments if segment.end_offset > self.recovery_point]

@@ -87,7 +87,7 @@ class Looks:
             return await self._lookers.run(function, self._fs, *arguments)
         try:
             async with aclosing(self._processes.steps(_in_one_step, function, *arguments)) as steps:
-                result = await anext(steps)
+                result: T = await anext(steps)
                 async for _ in steps:  # to its end, so that the process can be used again
                     pass
                 return result

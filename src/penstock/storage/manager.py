@@ -171,7 +171,8 @@ class LogManager:
     async def lock(self) -> None:
         """Take the folder; raises ``DataFolderInUse``, ``DataFolderUnusable``."""
         invariant(self._lock is None, "locked twice", self.data_dir)
-        self._lock, self._identity = await self._workers.run(data_folder.take, self._fs, self.data_dir)
+        lock, self._identity = await self._workers.run(data_folder.take, self._fs, self.data_dir)
+        self._lock, self.commits.device = lock, lock.device
 
     async def open(
         self,
