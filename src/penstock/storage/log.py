@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -47,7 +47,7 @@ from penstock.storage.recovery import Recovered
 from penstock.storage.segment import Segment, SegmentLimits
 from penstock.storage.segment_files import FolderTaken, SyncFailed, sync_files
 from penstock.storage.segments import Segments
-from penstock.storage.txn_index import AbortedTxn
+from penstock.storage.txn_index import AbortedTxn, AbortedTxns
 
 __all__ = ["Appended", "Flush", "LogPorts", "PartitionLog", "Read"]
 
@@ -109,9 +109,9 @@ def _nothing(_: int) -> None:
 
 class PartitionLog:
     __slots__ = (
+        "_aborted",
         "_change",
         "_limits",
-        "aborted",
         "accepts",
         "active",
         "bytes_before_checkpoint",
@@ -179,7 +179,7 @@ class PartitionLog:
         self.recovery_point = 0  # as the checkpoint file says
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates(tp)
-        self.aborted: list[AbortedTxn] = []  # of all segments, in the order of their ends
+        self.aborted = []
         self.size_bytes = 0
         self.is_closing = False  # the last checkpoint is made: nothing may change any more
         self.is_closed = False
@@ -218,6 +218,15 @@ class PartitionLog:
         self.read_cold = self.reads.read_cold
         self.offset_for_timestamp = self.reads.offset_for_timestamp
         self.max_timestamp = self.reads.max_timestamp
+
+    @property
+    def aborted(self) -> AbortedTxns:
+        """Aborted transactions of all segments, in the order of their ends."""
+        return self._aborted
+
+    @aborted.setter
+    def aborted(self, entries: Iterable[AbortedTxn]) -> None:
+        self._aborted = AbortedTxns(entries)
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.tp}, {self.log_start_offset}..{self.log_end_offset})"

@@ -119,18 +119,14 @@ def test_the_journal_is_emptied_when_logs_in_other_file_systems_are_durable_too(
 
 def test_the_notes_of_a_round_are_durable_before_recovery_points_rely_on_them_in_every_file_system() -> None:
     async def test() -> None:
-        tp = next(iter(KNOWN))
-        rig, logs = await open_many(mounted=tp)
-        await commit(rig, logs)
-        for log in logs:
-            log.epochs.assign(5, log.log_end_offset)
-            log.ports.on_changed(log)
-        append_to(rig, logs)
+        rig, logs = await open_many(mounted=next(iter(KNOWN)))
+        for _ in range(5):
+            await commit(rig, logs)
         await rig.checkpoint()
-        image = SimulatedDisk(rig.disk.durable_image())
+        survives = SimulatedDisk(rig.disk.durable_image())
         for log in logs:
-            path = f"{DATA_DIR}/{log.tp}/leader-epoch-checkpoint"
-            assert image.contents(path) == rig.disk.contents(path)
+            index = f"{DATA_DIR}/{log.tp}/{0:020d}.index"
+            assert len(survives.contents(index)) == len(rig.disk.contents(index)) > 0
 
     run(test)
 
