@@ -57,7 +57,7 @@ class Dispatch:
             client_id,
             connection.principal,
             connection.peer_host,
-            connection,
+            asker=connection,
         )
         if route.handle_now is not None:
             answer = _Answer(self, connection, route, correlation_id)
