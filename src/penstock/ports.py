@@ -64,6 +64,10 @@ Part = Buffer | Lent
 class File(Protocol):
     """An open file. One writer; any number of readers at explicit positions."""
 
+    @property
+    def device(self) -> int:
+        """The number of the file system that it is in: ``FileSystem.sync_all`` covers one of them."""
+
     def write(self, data: Buffer) -> None:
         """Append all of ``data`` at the end, into the page cache. On ``OSError`` a part may have been written: the
         caller must ``truncate`` back before it appends again."""

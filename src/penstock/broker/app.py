@@ -80,6 +80,7 @@ class Ports(NamedTuple):
     open_store: Callable[[str], Awaitable[MetadataStore]]  # given the data folder
     processes: Processes | None = None  # without it nothing is compacted
     syncer: Syncer | None = None  # without it workers sync
+    lookers: Workers | None = None  # threads for looks into records; without them those share the workers
     look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
 
 
@@ -108,6 +109,7 @@ class BrokerApp:
             on_fatal=on_fatal,
             processes=ports.processes,
             syncer=ports.syncer,
+            lookers=ports.lookers,
         )
         self._replicas = Replicas(
             broker_id=settings.broker_id,
@@ -221,7 +223,7 @@ class BrokerApp:
             broker.authorizer,
             ports.clock,
             ports.tasks,
-            ports.workers,
+            self._logs.looks,
             self._requests.of(produce.API.name),
             ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
         )

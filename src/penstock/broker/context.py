@@ -8,6 +8,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from penstock.broker.services import Broker
+    from penstock.storage.looks import Asker
 
 
 class ListenerInfo(NamedTuple):
@@ -39,3 +40,5 @@ class Context(msgspec.Struct, gc=False):
     client_id: str | None = None
     principal: Principal = ANONYMOUS
     peer_host: str = ""
+    asker: Asker | None = None
+    """The connection: whose turn it is where requests wait for one another."""

@@ -14,7 +14,7 @@ from penstock.broker.patience import Patience
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.visible import visible
 from penstock.coordination.home import Ended, KeyValue, Producer, Stored
-from penstock.model import BrokerError, ErrorCode, NotLeader, TopicPartition
+from penstock.model import BrokerError, ErrorCode, NotLeader, StorageFailed, TopicPartition
 from penstock.ports import Buffer, Clock
 from penstock.protocol.records.builder import build_batch
 from penstock.protocol.records.control import read_end_txn_marker
@@ -29,11 +29,15 @@ from penstock.protocol.records.header import (
 from penstock.protocol.records.pairs import iter_pairs
 from penstock.protocol.records.reader import read_payload
 from penstock.protocol.records.record import Record
+from penstock.storage.log import PartitionLog
 
 READ_BYTES = 1_048_576
 """Read at once while loading."""
 PART_RECORDS = 500
 """Of a batch, taken apart at a stretch."""
+ROOM_BYTES = 16_384
+"""Asked for before a decision, whose size is not known yet: more than nearly all of them write. A larger batch makes
+its segment that much longer than ``segment.bytes``."""
 
 
 class InternalTopic:
@@ -52,12 +56,12 @@ class InternalTopic:
     def has_room(self, partition: int) -> bool:
         log = self._replica(partition).partition.log
         now_ms = self._clock.now_ms()
-        return log.can_append(log.config.max_message_bytes, now_ms, now_ms)
+        return log.can_append(_room_bytes(log), now_ms, now_ms)
 
     async def make_room(self, partition: int) -> None:
         log = self._replica(partition).partition.log
         now_ms = self._clock.now_ms()
-        await log.make_room(log.config.max_message_bytes, now_ms, now_ms)
+        await log.make_room(_room_bytes(log), now_ms, now_ms)
 
     def append(self, partition: int, records: Sequence[KeyValue], producer: Producer | None) -> int:
         leader = self._replica(partition).partition
@@ -75,6 +79,8 @@ class InternalTopic:
             )
         if len(batch) > leader.log.config.max_message_bytes:
             raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE, f"{len(batch)} bytes of records for {leader.tp}")
+        if not leader.log.can_hold(len(batch)):
+            raise StorageFailed(message=f"{leader.tp} needs a new segment for {len(batch)} bytes")
         view = memoryview(batch)
         appended = leader.append(view, read_header(view), now_ms, is_urgent=True, is_coordinator=True)
         return appended.last_offset + 1
@@ -116,6 +122,11 @@ class InternalTopic:
         if replica is None or not replica.partition.is_leader:
             raise NotLeader(message=f"this broker does not lead {self._topic}-{partition}")
         return replica
+
+
+def _room_bytes(log: PartitionLog) -> int:
+    """Never so much that a segment with a few batches counts as full."""
+    return min(ROOM_BYTES, log.config.max_message_bytes, log.config.segment_bytes // 2)
 
 
 class _Caller:

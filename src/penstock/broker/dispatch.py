@@ -51,7 +51,13 @@ class Dispatch:
         client_id, position = decode_request_header_end(frame, _CLIENT_ID, is_flexible=route.is_flexible)
         request, _ = route.decode(frame, position)
         context = Context(
-            self._broker, connection.listener, route.version, client_id, connection.principal, connection.peer_host
+            self._broker,
+            connection.listener,
+            route.version,
+            client_id,
+            connection.principal,
+            connection.peer_host,
+            asker=connection,
         )
         if route.handle_now is not None:
             answer = _Answer(self, connection, route, correlation_id)

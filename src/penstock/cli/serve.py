@@ -29,6 +29,7 @@ from penstock.runtime.sync_process import SyncProcess
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
 from penstock.storage.errors import DataFolderUnusable
+from penstock.storage.looks import TURNS_AT_ONCE
 from penstock.telemetry import logs
 
 METADATA_FILE = "penstock-metadata.sqlite"
@@ -51,6 +52,7 @@ def serve(options: argparse.Namespace) -> int:
 async def _serve(settings: BrokerSettings) -> int:
     clock = SystemClock()
     workers = ThreadWorkers()
+    lookers = ThreadWorkers("penstock-look", threads_max=TURNS_AT_ONCE)
     fs = DiskFileSystem()
     processes = WorkerProcesses()
     syncer = SyncProcess(fs, workers)
@@ -60,6 +62,7 @@ async def _serve(settings: BrokerSettings) -> int:
         random=SystemRandom(),
         fs=fs,
         workers=workers,
+        lookers=lookers,
         processes=processes,
         syncer=syncer,
         tasks=tasks,
@@ -82,6 +85,7 @@ async def _serve(settings: BrokerSettings) -> int:
     await app.stop()
     await processes.close()
     await syncer.close()
+    await lookers.close()
     await workers.close()
     lifecycle.info("stopped")
     return 0

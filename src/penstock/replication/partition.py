@@ -73,9 +73,12 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Below it no transaction is open: what a read_committed consumer may see."""
+        """Below it no transaction is open: what a read_committed consumer may see. Never below the log's start, though
+        the open transaction may have begun there: its first records are gone."""
         first_open = self.log.producers.first_unstable_offset
-        return self.high_watermark if first_open is None else min(first_open, self.high_watermark)
+        if first_open is None:
+            return self.high_watermark
+        return min(max(first_open, self.log.log_start_offset), self.high_watermark)
 
     def append(
         self, batch: memoryview, header: BatchHeader, now_ms: int, is_urgent: bool, is_coordinator: bool = False
@@ -145,7 +148,9 @@ class Partition:
     def stable_end_offset_when_flushed(self) -> int:
         """The same for the last stable offset."""
         first_open = self.log.producers.first_undecided_offset
-        return self.end_offset_when_flushed if first_open is None else min(first_open, self.end_offset_when_flushed)
+        if first_open is None:
+            return self.end_offset_when_flushed
+        return min(max(first_open, self.log.log_start_offset), self.end_offset_when_flushed)
 
     async def settle(self) -> None:
         """Wait for the flush of what is appended now, so that a question about the end counts what was acknowledged

@@ -65,6 +65,7 @@ class DiskFile:
         "_users",
         "_view",
         "_writable",
+        "device",
     )
 
     def __init__(self, descriptor: int, path: str, *, writable: bool) -> None:
@@ -74,7 +75,9 @@ class DiskFile:
         self._is_lent = False
         self._path = path
         self._writable = writable
-        self._end = os.fstat(descriptor).st_size
+        found = os.fstat(descriptor)
+        self._end = found.st_size
+        self.device = found.st_dev
         self._nowait = _nowait_flag
         self._map: mmap.mmap | None = None
         self._view: memoryview | None = None

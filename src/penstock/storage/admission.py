@@ -30,7 +30,7 @@ from penstock.protocol.records.header import (
     read_header,
 )
 from penstock.protocol.records.rewrite import set_append_time
-from penstock.storage.batch_refused import BatchRefused
+from penstock.storage.batch_refused import BatchRefused, LookNeeded
 from penstock.storage.deep_admission import examine, needs_deep_look, writable
 
 __all__ = ["BatchRefused", "LookNeeded", "admit", "needs_deep_look", "plain_header"]
@@ -73,10 +73,6 @@ def plain_header(batch: memoryview, config: LogConfig, now_ms: int, zstd_allowed
     return header
 
 
-class LookNeeded(Exception):
-    """The records have to be looked at, which takes too long for the loop: ``admit`` again, in a worker."""
-
-
 def admit(
     batch: memoryview,
     config: LogConfig,
@@ -84,13 +80,13 @@ def admit(
     tp: TopicPartition,
     *,
     zstd_allowed: bool = True,
-    may_look: bool = True,
+    inside_bytes_max: int | None = None,
 ) -> tuple[memoryview, BatchHeader]:
     """The batch to append for one partition's records field, with its header; ``BatchRefused`` if there is none.
 
     ``batch`` is changed in place where it can be (append time); what is returned may be a part of it (Kafka ignores an
     incomplete batch at the end) or a new one (recompressed). ``zstd_allowed`` is false below Produce v7. Raises
-    ``LookNeeded`` instead of looking at the records unless it ``may_look``.
+    ``LookNeeded`` instead of looking at records that take more than ``inside_bytes_max``; 0: at any.
     """
     if len(batch) < HEADER_BYTES:
         raise _cut_off(batch)
@@ -122,7 +118,7 @@ def admit(
     looks_deep = needs_deep_look(config)
     if config.timestamp_is_append_time:
         if attributes & APPEND_TIME_BIT or looks_deep:
-            return _examine(batch, header, config, now_ms, tp, may_look=may_look)
+            return _examine(batch, header, config, now_ms, tp, inside_bytes_max=inside_bytes_max)
         batch = writable(batch)
         return batch, set_append_time(batch, now_ms)
     if (
@@ -131,16 +127,22 @@ def admit(
         or attributes & APPEND_TIME_BIT
         or looks_deep
     ):
-        return _examine(batch, header, config, now_ms, tp, may_look=may_look)
+        return _examine(batch, header, config, now_ms, tp, inside_bytes_max=inside_bytes_max)
     return batch, header
 
 
 def _examine(
-    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition, *, may_look: bool
+    batch: memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    tp: TopicPartition,
+    *,
+    inside_bytes_max: int | None,
 ) -> tuple[memoryview, BatchHeader]:
-    if not may_look:
+    if inside_bytes_max == 0:
         raise LookNeeded
-    return examine(batch, header, config, now_ms, tp)
+    return examine(batch, header, config, now_ms, tp, inside_bytes_max)
 
 
 def _inconsistent(header: BatchHeader, tp: TopicPartition) -> BatchRefused:

@@ -84,9 +84,9 @@ def _renew_indexes(fs: FileSystem, folder: Inspected) -> None:
 
 
 def _make_durable(fs: FileSystem, data_dir: str, folders: Iterable[Inspected]) -> None:
-    """Who copied the files need not have synced them."""
-    if fs.sync_all(data_dir):
-        return
+    """Who copied the files need not have synced them. At once where that covers them; a folder may be in another file
+    system."""
+    fs.sync_all(data_dir)
     for folder in folders:
         for base in segment_bases(fs, folder.path):
             file = fs.open(f"{folder.path}/{names.file_name(base, names.LOG)}")

@@ -1,10 +1,14 @@
-"""Why a batch may not enter the log."""
+"""Why a batch may not enter the log, or not here and now."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from penstock.model import BrokerError, ErrorCode
+
+
+class LookNeeded(Exception):
+    """The records have to be looked at, which takes too long here: ``admit`` again, off the loop or in a process."""
 
 
 class BatchRefused(BrokerError):

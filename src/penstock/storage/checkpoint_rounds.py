@@ -174,8 +174,14 @@ class CheckpointRounds:
         async with self._lock:
             self._journal.forget_noted(log)
             while self._journal.has_entries_of(log) and (old := self._journal.rotate()) is not None:
+                await self._sync_elsewhere(old)
                 await self._workers.run(_save_all, self._fs, self._data_dir, [], True)
                 await self._empty(old)
+
+    async def _sync_elsewhere(self, old: JournalFile) -> None:
+        """A sync of the data folder's file system does not cover logs in others."""
+        for log in [log for log in old.logs if log.is_elsewhere]:
+            await log.sync_own_files()
 
     async def _empty(self, old: JournalFile) -> None:
         await self._workers.run(old.empty)
@@ -209,6 +215,8 @@ class CheckpointRounds:
             for point in points:
                 await self._commits.flushed(point.log)
             old = self._journal.rotate()
+            if old is not None:
+                await self._sync_elsewhere(old)
             written = await self._save(
                 [point for point in points if point.log.active is not None], everything=old is not None
             )
@@ -239,7 +247,7 @@ class CheckpointRounds:
         the journal only, which no recovery point may rely on."""
         if not points and not everything:
             return []
-        works = [point.work for point in points]
+        works = [(point.work, point.log.is_elsewhere) for point in points]
         errors = await self._workers.run(_save_all, self._fs, self._data_dir, works, everything)
         for point, error in zip(points, errors, strict=True):
             if error is not None:
@@ -309,16 +317,18 @@ def _high_watermark_of(log: PartitionLog) -> int:
     return log.committed_end_offset()
 
 
-def _save_all(fs: FileSystem, data_dir: str, works: list[Housekeeping], everything: bool) -> list[OSError | None]:
-    """Blocking. Each log's notes, durable, or why not; a failed sync is raised. ``everything``: whatever else there is
-    has to be durable, too."""
+def _save_all(
+    fs: FileSystem, data_dir: str, works: list[tuple[Housekeeping, bool]], everything: bool
+) -> list[OSError | None]:
+    """Blocking. Each log's notes, durable, or why not; a failed sync is raised. ``works`` says also whether they are in
+    another file system. ``everything``: whatever else there is in this one has to be durable, too."""
     if everything or len(works) >= SYNC_ALL_FROM_LOGS:
-        errors = [_save_one(fs, work, sync=False) for work in works]
+        errors = [_save_one(fs, work, sync=is_elsewhere) for work, is_elsewhere in works]
         if _sync_all(fs, data_dir):
             return errors
         if everything:
             raise OSError("not everything could be synced")
-    return [_save_one(fs, work, sync=True) for work in works]
+    return [_save_one(fs, work, sync=True) for work, _ in works]
 
 
 def _sync_all(fs: FileSystem, data_dir: str) -> bool:

@@ -16,11 +16,12 @@ from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD
 from penstock.protocol.records.errors import CorruptBatch, DecompressedTooLarge
 from penstock.protocol.records.header import NO_TIMESTAMP, BatchHeader, read_header
+from penstock.protocol.records.longs import wrapped
 from penstock.protocol.records.reader import iter_payload, read_payload
 from penstock.protocol.records.record import Record
 from penstock.protocol.records.rewrite import recompress, set_timestamps
 from penstock.protocol.records.skim import skim
-from penstock.storage.batch_refused import BatchRefused
+from penstock.storage.batch_refused import BatchRefused, LookNeeded
 
 TIMESTAMP_BEFORE_UNLIMITED_MS = 9_223_372_036_854_775_807
 DECOMPRESSED_BYTES_MAX = 64 * 1024 * 1024
@@ -40,11 +41,17 @@ def needs_deep_look(config: LogConfig) -> bool:
 
 
 def examine(
-    batch: memoryview, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition
+    batch: memoryview,
+    header: BatchHeader,
+    config: LogConfig,
+    now_ms: int,
+    tp: TopicPartition,
+    inside_bytes_max: int | None = None,
 ) -> tuple[memoryview, BatchHeader]:
-    """The batch as it is to be appended, and its header; its header and checksum were found good already."""
+    """The batch as it is to be appended, and its header; its header and checksum were found good already. Raises
+    ``LookNeeded`` when its records take more than ``inside_bytes_max``."""
     codec = _target_codec(config, header)
-    payload = _payload(batch, header)
+    payload = _payload(batch, header, inside_bytes_max)
     max_timestamp = _check_records(payload, header, config, now_ms, tp, rebuilds=codec != header.codec)
     if codec != header.codec:
         batch = memoryview(recompress(batch, codec, _level(config, codec), payload=payload))
@@ -82,10 +89,13 @@ def _level(config: LogConfig, codec: int) -> int | None:
     return levels.get(codec)
 
 
-def _payload(batch: memoryview, header: BatchHeader) -> bytes:
+def _payload(batch: memoryview, header: BatchHeader, inside_bytes_max: int | None) -> bytes:
+    size_bytes_max = DECOMPRESSED_BYTES_MAX if inside_bytes_max is None else inside_bytes_max
     try:
-        return read_payload(batch, header, size_bytes_max=DECOMPRESSED_BYTES_MAX)
+        return read_payload(batch, header, size_bytes_max=size_bytes_max)
     except DecompressedTooLarge as error:
+        if inside_bytes_max is not None:
+            raise LookNeeded from None
         raise BatchRefused(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except CorruptBatch as error:
         raise BatchRefused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=str(error)) from None
@@ -95,8 +105,10 @@ def _check_records(
     payload: bytes, header: BatchHeader, config: LogConfig, now_ms: int, tp: TopicPartition, *, rebuilds: bool
 ) -> int:
     """Refuse the batch if one of its records is bad; the highest timestamp that was found."""
-    if not header.is_append_time and (deltas := skim(payload, header.count, needs_keys=config.compacts)) is not None:
-        first, last = header.base_timestamp + deltas.smallest, header.base_timestamp + deltas.largest
+    deltas = None if header.is_append_time else skim(payload, header.count, needs_keys=config.compacts)
+    span = None if deltas is None else deltas.span_from(header.base_timestamp)
+    if span is not None and (span[0] >= NO_TIMESTAMP or not rebuilds):
+        first, last = span
         if config.timestamp_is_append_time or (
             first >= now_ms - config.timestamp_before_max_ms and last <= now_ms + config.timestamp_after_max_ms
         ):
@@ -104,11 +116,13 @@ def _check_records(
     errors: list[tuple[int, str]] = []
     refused = 0
     has_bad_timestamp = False
-    max_timestamp = NO_TIMESTAMP
+    max_timestamp = min_timestamp = NO_TIMESTAMP
     index = -1
     for index, record in enumerate(_records(payload, header)):
         if record.timestamp > max_timestamp:
             max_timestamp = record.timestamp
+        elif record.timestamp < min_timestamp:
+            min_timestamp = record.timestamp
         if record.offset != index:
             raise BatchRefused(ErrorCode.INVALID_RECORD, reason=f"record {index} has offset {record.offset} in {tp}")
         if config.compacts and record.key is None:
@@ -122,6 +136,8 @@ def _check_records(
             errors.append((index, why))
     if refused:
         raise _refused_records(errors, refused, has_bad_timestamp)
+    if rebuilds and min_timestamp < NO_TIMESTAMP:  # Kafka keeps such a record, but can't write it anew
+        raise BatchRefused(ErrorCode.UNKNOWN_SERVER_ERROR, reason=f"Invalid negative timestamp {min_timestamp}")
     return max_timestamp
 
 
@@ -135,10 +151,11 @@ def _records(payload: bytes, header: BatchHeader) -> Iterator[Record]:
 def _timestamp_error(record: Record, header: BatchHeader, config: LogConfig, now_ms: int, *, rebuilds: bool) -> str:
     """Empty when the record's time is fine."""
     if not config.timestamp_is_append_time and record.timestamp != NO_TIMESTAMP:
-        earliest = now_ms - config.timestamp_before_max_ms
-        latest = now_ms + config.timestamp_after_max_ms
-        if earliest <= record.timestamp <= latest:
+        age_ms = wrapped(now_ms - record.timestamp)
+        if age_ms <= config.timestamp_before_max_ms and wrapped(-age_ms) <= config.timestamp_after_max_ms:
             return ""
+        earliest = wrapped(now_ms - config.timestamp_before_max_ms)
+        latest = wrapped(now_ms + config.timestamp_after_max_ms)
         return (
             f"Timestamp {record.timestamp} of message with offset {record.offset} is out of range. "
             f"The timestamp should be within [{earliest}, {latest}]"

@@ -102,6 +102,9 @@ class GroupCommit:
         self._timer: TimerHandle | None = None
         self._timer_due = 0.0
         self.failed: OSError | None = None
+        self.device = 0
+        """Of the data folder. Logs in other file systems (their folder is a link, or a mount point) are synced by their
+        own files: syncfs does not cover them."""
 
     def mark_dirty(self, log: PartitionLog, urgent: bool = False) -> None:
         """``log`` was appended to. Cheap when it is known to be dirty already."""
@@ -233,11 +236,17 @@ class GroupCommit:
             logs, self._ready = self._ready, {}
             if flushes := self._flushes(logs, into_journal=True):
                 journal.is_syncing = True
-                self._submit(flushes, [file])
+                self._submit(flushes, [file], is_everything=False)
 
     def _begin(self, logs: Iterable[PartitionLog]) -> None:
         if flushes := self._flushes(logs, into_journal=False):
-            self._submit(flushes, None)
+            if len(flushes) >= SYNC_ALL_FROM_LOGS:
+                elsewhere = [flush for flush in flushes if flush.log.is_elsewhere]
+                if elsewhere:
+                    flushes = [flush for flush in flushes if not flush.log.is_elsewhere]
+                    self._submit(elsewhere, None, is_everything=False)
+            if flushes:
+                self._submit(flushes, None, is_everything=len(flushes) >= SYNC_ALL_FROM_LOGS)
 
     def _flushes(self, logs: Iterable[PartitionLog], *, into_journal: bool) -> list[Flush]:
         flushes = []
@@ -250,9 +259,8 @@ class GroupCommit:
                 flushes.append(flush)
         return flushes
 
-    def _submit(self, flushes: list[Flush], journal: list[File] | None) -> None:
+    def _submit(self, flushes: list[Flush], journal: list[File] | None, *, is_everything: bool) -> None:
         files = journal or [s.file for flush in flushes for s in flush.segments if s.file is not None]
-        is_everything = journal is None and len(flushes) >= SYNC_ALL_FROM_LOGS
         number = self._number = self._number + 1
 
         def done(synced: tuple[bool, float] | None, error: BaseException | None) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -37,8 +37,9 @@ from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.group_commit import CLEAN, GroupCommit
 from penstock.storage.journal import NOTED_BATCH_BYTES_MAX, Journal
 from penstock.storage.log_reads import LogReads
+from penstock.storage.looks import Looks
 from penstock.storage.meters import StorageMeters
-from penstock.storage.offset_index import RELATIVE_OFFSET_MAX
+from penstock.storage.offset_index import POSITION_MAX, RELATIVE_OFFSET_MAX
 from penstock.storage.producer_state import CompletedTxn
 from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import Read
@@ -46,7 +47,7 @@ from penstock.storage.recovery import Recovered
 from penstock.storage.segment import Segment, SegmentLimits
 from penstock.storage.segment_files import FolderTaken, SyncFailed, sync_files
 from penstock.storage.segments import Segments
-from penstock.storage.txn_index import AbortedTxn
+from penstock.storage.txn_index import AbortedTxn, AbortedTxns
 
 __all__ = ["Appended", "Flush", "LogPorts", "PartitionLog", "Read"]
 
@@ -79,6 +80,7 @@ class LogPorts:
     random: Random
     commits: GroupCommit
     journal: Journal
+    looks: Looks
     on_changed: Callable[[PartitionLog], None]  # it wants a place in the next checkpoint round
     on_checkpoint_due: Callable[[], None]  # the round should not wait for its time
     checkpointed: Callable[[PartitionLog], Awaitable[None]]  # waits for a round that it has a place in
@@ -107,9 +109,9 @@ def _nothing(_: int) -> None:
 
 class PartitionLog:
     __slots__ = (
+        "_aborted",
         "_change",
         "_limits",
-        "aborted",
         "accepts",
         "active",
         "bytes_before_checkpoint",
@@ -177,7 +179,7 @@ class PartitionLog:
         self.recovery_point = 0  # as the checkpoint file says
         self.epochs = LeaderEpochs()
         self.producers = ProducerStates(tp)
-        self.aborted: list[AbortedTxn] = []  # of all segments, in the order of their ends
+        self.aborted = []
         self.size_bytes = 0
         self.is_closing = False  # the last checkpoint is made: nothing may change any more
         self.is_closed = False
@@ -217,6 +219,15 @@ class PartitionLog:
         self.offset_for_timestamp = self.reads.offset_for_timestamp
         self.max_timestamp = self.reads.max_timestamp
 
+    @property
+    def aborted(self) -> AbortedTxns:
+        """Aborted transactions of all segments, in the order of their ends."""
+        return self._aborted
+
+    @aborted.setter
+    def aborted(self, entries: Iterable[AbortedTxn]) -> None:
+        self._aborted = AbortedTxns(entries)
+
     def __repr__(self) -> str:
         return f"PartitionLog({self.tp}, {self.log_start_offset}..{self.log_end_offset})"
 
@@ -238,6 +249,14 @@ class PartitionLog:
             and self.bytes_since_checkpoint < self.scan_room_bytes
             and active.has_room(size_bytes, max_timestamp_ms, now_ms, self._limits)
         )
+
+    def can_hold(self, size_bytes: int) -> bool:
+        """Whether so many bytes fit into a file that Kafka can open, more than was asked room for. If not, the next
+        ``can_append`` wants a new segment."""
+        if self.active is not None and self.active.size_bytes + size_bytes > POSITION_MAX:
+            self.roll_is_due = True
+            return False
+        return True
 
     def append(self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int) -> Appended:
         """Give the admitted ``batch`` the next offsets (in place) and write it. ``StorageFailed``: nothing was
@@ -358,7 +377,7 @@ class PartitionLog:
         """The log begins at ``offset`` now; durable when it returns. Segments below go with the next retention run."""
         try:
             if self.ports.journal.has_entries_of(self):
-                await self._sync_own_files()
+                await self.sync_own_files()
             if offset <= self.log_start_offset:
                 return
             log_changes.advance_log_start(self, offset)
@@ -366,7 +385,13 @@ class PartitionLog:
         except OSError as error:
             raise StorageFailed(message=f"{self.tp}: the new log start could not be written: {error}") from error
 
-    async def _sync_own_files(self) -> None:
+    @property
+    def is_elsewhere(self) -> bool:
+        """In another file system than the data folder."""
+        active = self.active
+        return active is not None and active.file is not None and active.file.device != self.ports.commits.device
+
+    async def sync_own_files(self) -> None:
         """Of what is durable, all is from here on without the journal: recovery looks at the log's own files first, and
         a start behind their end would hide what the journal has to add to them."""
         segments = [segment for segment in self.segments if segment.end_offset > self.recovery_point]

@@ -17,8 +17,20 @@ from penstock.ports import Buffer, File, FileSystem
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
 from penstock.storage import recovery, timestamps
+from penstock.storage.looks import Asker
 from penstock.storage.offset_index import CorruptIndex, OffsetIndex
-from penstock.storage.reads import NOTHING, Planned, Read, Span, Wanted, check_first, cut_now, find_batch, plan_batches
+from penstock.storage.reads import (
+    NOTHING,
+    FilesChanged,
+    Planned,
+    Read,
+    Span,
+    Wanted,
+    check_first,
+    cut_now,
+    find_batch,
+    plan_batches,
+)
 from penstock.storage.segment import Segment
 from penstock.storage.time_index import TimeIndex
 from penstock.storage.timestamps import TimestampedOffset
@@ -34,10 +46,6 @@ FINISHED_SEGMENTS_LOADED_MAX = 8
 """Finished segments of one log whose files are open and whose indexes are in memory (at most 5 MiB each)."""
 ATTEMPTS_MAX = 5
 """A cold read starts again when the log's files changed under it."""
-
-
-class FilesChanged(Exception):
-    """The log's files changed while a worker read: look again."""
 
 
 class Misread(Exception):
@@ -218,15 +226,19 @@ class LogReads:
 
     # --- timestamps ---------------------------------------------------------------------------------------------------
 
-    async def offset_for_timestamp(self, timestamp: int, *, up_to_end_offset: int) -> TimestampedOffset | None:
+    async def offset_for_timestamp(
+        self, timestamp: int, *, up_to_end_offset: int, asker: Asker | None = None
+    ) -> TimestampedOffset | None:
         """The first record with that timestamp or a later one, below ``up_to_end_offset``."""
+        look = self._log.ports.looks.begin(asker)
         await self._attempt(self.load_timestamps)
-        return await self._attempt(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset))
+        return await self._attempt(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset, look))
 
-    async def max_timestamp(self, *, up_to_end_offset: int) -> TimestampedOffset | None:
+    async def max_timestamp(self, *, up_to_end_offset: int, asker: Asker | None = None) -> TimestampedOffset | None:
         """The first record with the largest timestamp of the log; None if it is not below ``up_to_end_offset``."""
+        look = self._log.ports.looks.begin(asker)
         await self._attempt(self.load_timestamps)
-        return await self._attempt(lambda: timestamps.largest(self._log, up_to_end_offset))
+        return await self._attempt(lambda: timestamps.largest(self._log, up_to_end_offset, look))
 
     async def load_timestamps(self) -> None:
         """Have the largest timestamp of every segment in memory."""

@@ -32,6 +32,7 @@ from penstock.storage.group_commit import FlushMode, GroupCommit
 from penstock.storage.journal import Journal
 from penstock.storage.journal_replay import take_in
 from penstock.storage.log import LogPorts, PartitionLog
+from penstock.storage.looks import Looks
 from penstock.storage.meters import StorageMeters
 from penstock.storage.producers import EXPIRATION_MS
 from penstock.storage.recovery import Found, Recovered
@@ -90,7 +91,9 @@ class LogManager:
         on_fatal: Callable[[BaseException], None],
         processes: Processes | None = None,
         syncer: Syncer | None = None,
+        lookers: Workers | None = None,
     ) -> None:
+        """``lookers``: threads for looks into records; without them those share ``workers``."""
         self.data_dir = data_dir
         self.strays: list[StrayFolder] = []
         self.scanned_bytes = 0
@@ -134,6 +137,8 @@ class LogManager:
             logs=self._logs,
         )
         self._processes = processes
+        self._lookers = TrackedWorkers(lookers if lookers is not None else workers)
+        self.looks = Looks(lookers=self._lookers, processes=processes, fs=fs, clock=clock, tasks=tasks)
         self.compactor: Compactor | None = None  # None: it was not needed yet, or there is no process to run it in
         self._ports = LogPorts(
             data_dir=data_dir,
@@ -144,6 +149,7 @@ class LogManager:
             random=random,
             commits=self.commits,
             journal=self.journal,
+            looks=self.looks,
             on_changed=self._rounds.changed,
             on_checkpoint_due=self._rounds.hurry,
             checkpointed=self._rounds.checkpointed,
@@ -165,7 +171,8 @@ class LogManager:
     async def lock(self) -> None:
         """Take the folder; raises ``DataFolderInUse``, ``DataFolderUnusable``."""
         invariant(self._lock is None, "locked twice", self.data_dir)
-        self._lock, self._identity = await self._workers.run(data_folder.take, self._fs, self.data_dir)
+        lock, self._identity = await self._workers.run(data_folder.take, self._fs, self.data_dir)
+        self._lock, self.commits.device = lock, lock.device
 
     async def open(
         self,
@@ -235,6 +242,7 @@ class LogManager:
             await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
         await self.commits.idle()
         await self._workers.idle()
+        await self._lookers.idle()
         if self._lock is not None:
             self._lock.close()
             self._lock = None

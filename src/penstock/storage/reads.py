@@ -30,6 +30,10 @@ LENT_FROM_BYTES = 65_536
 Wanted = tuple[Segment, int, int]
 
 
+class FilesChanged(Exception):
+    """The log's files changed while a worker read: look again."""
+
+
 class Read(NamedTuple):
     """Whole batches. The first may begin before the offset asked for; ``next_offset`` is where to read on."""
 

@@ -64,6 +64,7 @@ class SimulatedFile:
         self._path = path
         self._writable = writable
         self._life = disk.life
+        self.device = disk.device_of(path)
         self._closed = False
         self._sync_error: OSError | None = None
 
@@ -147,6 +148,7 @@ class SimulatedDisk:
         self.life = 1  # of the process; files of a former life are dead
         self.before_operation: Callable[[Op], None] | None = None
         self._now_ms = now_ms
+        self._mounts: list[str] = []
         self._next_inode = ROOT + 1
         self._power_on(image)
 
@@ -158,6 +160,7 @@ class SimulatedDisk:
         self._files = {inode: bytearray(content) for inode, content in image.files.items()}
         self._directories = {inode: dict(entries) for inode, entries in image.directories.items()}
         self._modified_ms: dict[int, int] = {}
+        self._devices: dict[int, int] = {}  # of the files that were opened
         self._locks: dict[int, SimulatedFile] = {}
         self._next_inode = max([self._next_inode, *(n + 1 for n in self._files), *(n + 1 for n in self._directories)])
 
@@ -199,6 +202,13 @@ class SimulatedDisk:
         """What is sure to survive a power cut."""
         return self._durable.image()
 
+    def mount(self, path: str) -> None:
+        """From now on another file system begins there, which a sync of everything elsewhere does not cover."""
+        self._mounts.append(path)
+
+    def device_of(self, path: str) -> int:
+        return next((number for number, at in enumerate(self._mounts, 1) if f"{path}/".startswith(f"{at}/")), 0)
+
     # --- FileSystem ---------------------------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, writable: bool = True) -> SimulatedFile:
@@ -213,7 +223,9 @@ class SimulatedDisk:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
         elif inode in self._directories:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return SimulatedFile(self, inode, path, writable=writable)
+        file = SimulatedFile(self, inode, path, writable=writable)
+        self._devices[inode] = file.device
+        return file
 
     def list_dir(self, path: str) -> list[str]:
         refuse_on_loop()
@@ -305,7 +317,8 @@ class SimulatedDisk:
             for inode in list(self._files):
                 self.carry_out(SyncFailed(inode))
             raise error
-        self.carry_out(EverythingSynced())
+        device = self.device_of(path)
+        self.carry_out(EverythingSynced(frozenset(n for n in self._files if self._devices.get(n, 0) != device)))
         return True
 
     def read_file(self, path: str) -> bytes:

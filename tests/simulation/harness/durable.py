@@ -93,7 +93,7 @@ class DurableState:
             case DirectorySynced():
                 self._settle_entries(op.directory)
             case EverythingSynced():
-                for inode in list(self._content_ops):
+                for inode in [inode for inode in self._content_ops if inode not in op.apart]:
                     self._settle_content(inode)
                 self._settle_entries(None)
             case Rotted():

@@ -80,6 +80,9 @@ class DirectorySynced(NamedTuple):
 
 
 class EverythingSynced(NamedTuple):
+    apart: frozenset[int] = frozenset()
+    """Files of other file systems."""
+
     def __str__(self) -> str:
         return "sync everything"
 

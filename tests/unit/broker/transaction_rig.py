@@ -24,7 +24,6 @@ from penstock.model import ErrorCode, TopicId, TopicPartition
 from penstock.protocol.apis import request_encoder, response_decoder
 from penstock.protocol.schema.produce import ProduceRequest
 from penstock.telemetry.requests import RequestMeters
-from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build
 from support.wire import request_header
 from unit.storage.storage_rig import NOW_MS, TOPIC_ID, Rig
@@ -85,7 +84,7 @@ class FakeConnection:
         self.newest_slot = None
         self.let_go = asyncio.Event()
         self.slots: list[Slot] = []
-        self.is_closed = False
+        self.is_closed = self.closed = False
 
     def serve_again_later(self) -> None:
         pass
@@ -148,7 +147,7 @@ class World:
             authorizer or AllowAll(),
             rig.clock,
             rig.tasks,
-            SimulatedWorkers(rig.clock),
+            rig.manager.looks,
             RequestMeters().of("Produce"),
             ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
         )

@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition
-from penstock.ports import Syncer
+from penstock.ports import Syncer, Workers
 from penstock.protocol.records.header import BatchHeader, read_header
 from penstock.runtime.tasks import LoopTasks
 from penstock.storage.log import Appended, PartitionLog
@@ -45,8 +45,10 @@ class Rig:
         known: Mapping[TopicPartition, TopicId] | None = None,
         clock: ManualClock | None = None,
         syncer: Syncer | None = None,
+        lookers: Workers | None = None,
     ) -> None:
         self.syncer = syncer
+        self.lookers = lookers
         self.disk = disk or SimulatedDisk(now_ms=lambda: NOW_MS)
         self.clock = clock or ManualClock(NOW_MS)
         self.tasks = LoopTasks()
@@ -69,6 +71,7 @@ class Rig:
             on_fatal=self.fatal.append,
             processes=self.processes,
             syncer=self.syncer,
+            lookers=self.lookers,
         )
 
     async def open(self) -> PartitionLog:

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.config.log import LogConfig
 from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.compression import CODEC_NAMES
+from penstock.protocol.records.builder import build_batch, encode_record
+from penstock.protocol.records.compression import CODEC_NAMES, compress
 from penstock.protocol.records.header import HEADER, HEADER_BYTES, BatchHeader, crc_of, read_header
 from penstock.protocol.records.reader import read_records
 from penstock.protocol.records.record import Record
@@ -206,6 +206,52 @@ def test_validation_puts_any_wrong_max_time_right() -> None:
     batch = changed(good(), max_timestamp=NOW)
     assert admitted(batch, PLAIN)[1].max_timestamp == NOW
     assert admitted(batch, VALIDATING)[1].max_timestamp == NOW + 1
+
+
+FAR = LogConfig(timestamp_after_max_ms=2**63 - 1)
+FAR_COMPACTED = LogConfig(timestamp_after_max_ms=2**63 - 1, compacts=True, deletes=False)
+FAR_GZIP = LogConfig(timestamp_after_max_ms=2**63 - 1, compression_type="gzip")
+GZIP_APPEND_TIME = LogConfig(timestamp_is_append_time=True, compression_type="gzip")
+TOO_LATE = NOW + 2**63 - 1  # as far from the base timestamp as a record can say
+WRAPPED = TOO_LATE - 2**64
+
+
+def with_times(*timestamps: int, codec: int = 0, **fields: int) -> bytearray:
+    """A batch from ``NOW`` on whose header says that all are of ``NOW``."""
+    records = [Record(number, timestamp, b"k", b"v") for number, timestamp in enumerate((NOW, *timestamps))]
+    payload = b"".join(encode_record(record, 1, NOW) for record in records[1:])
+    return changed(
+        build_batch(records[:1], codec=codec)[:HEADER_BYTES] + compress(codec, payload),
+        batch_length=HEADER_BYTES - 12 + len(compress(codec, payload)),
+        count=len(timestamps),
+        last_offset_delta=len(timestamps) - 1,
+        **fields,
+    )
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+@pytest.mark.parametrize("config", [VALIDATING, COMPACTED, LogConfig(compression_type="gzip")])
+def test_a_time_that_wraps_around_is_out_of_range_and_named_as_kafka_names_it(config: LogConfig, codec: int) -> None:
+    error = refused(with_times(NOW, TOO_LATE, codec=codec), config)
+    assert (error.code, error.record_errors) == (ErrorCode.INVALID_TIMESTAMP, [(1, out_of_range(WRAPPED, 1, config))])
+
+
+@pytest.mark.parametrize("codec", [0, 4])
+def test_where_any_time_is_allowed_a_time_that_wraps_around_is_before_all_others(codec: int) -> None:
+    assert admitted(with_times(TOO_LATE, codec=codec), FAR_COMPACTED)[1].max_timestamp == -1
+    assert admitted(with_times(TOO_LATE, NOW, codec=codec), FAR_COMPACTED)[1].max_timestamp == NOW
+    assert admitted(with_times(NOW - 2**63, NOW, codec=codec), FAR_COMPACTED)[1].max_timestamp == NOW
+    data, header = admitted(with_times(TOO_LATE, codec=codec), FAR)
+    assert [record.timestamp for record in read_records(data)] == [WRAPPED]
+    assert header.max_timestamp == NOW  # not looked into
+
+
+@pytest.mark.parametrize("timestamp", [TOO_LATE, -5])
+@pytest.mark.parametrize("config", [FAR_GZIP, GZIP_APPEND_TIME])
+def test_a_record_before_1970_can_not_be_written_anew(config: LogConfig, timestamp: int) -> None:
+    assert refused(with_times(NOW, timestamp), config).code == ErrorCode.UNKNOWN_SERVER_ERROR
+    admitted(with_times(NOW, timestamp, codec=1), config)  # in the topic's codec already
+    admitted(with_times(NOW, -1), config)
 
 
 def test_old_records_are_refused_where_the_topic_says_so() -> None:

@@ -9,10 +9,11 @@ import msgspec
 import pytest
 
 from penstock.protocol.records.control import build_end_txn_marker
+from penstock.protocol.records.header import HEADER, crc_of, read_header
 from penstock.protocol.records.reader import read_records
 from simulation.harness.trace import Op, Renamed
 from support.batches import CODECS, Rec, build
-from unit.storage.compaction_rig import COMPACTED, compact, compacted_log, compactor_of, kept, keyed, table
+from unit.storage.compaction_rig import COMPACTED, batches_of, compact, compacted_log, compactor_of, kept, keyed, table
 from unit.storage.storage_rig import NOW_MS, read_all, writable
 
 
@@ -387,5 +388,30 @@ def test_a_cleaned_segment_can_be_read_while_many_others_wait_for_their_checkpoi
             await log.roll()
         assert [each.offset for each in await kept(log)] == list(range(1, 14))
         await rig.tasks.cancel_all()
+
+    run(test)
+
+
+@pytest.mark.parametrize("has_tombstone", [True, False])
+def test_records_whose_time_wraps_around_are_compacted_like_others(has_tombstone: bool) -> None:
+    async def test() -> None:
+        rig, log = await compacted_log()
+        rows = [
+            Rec(b"old", b"a"),
+            Rec(b"far", b"b", timestamp_delta_ms=2**63 - 1),
+            Rec(None if has_tombstone else b"c", b"c", timestamp_delta_ms=5),
+        ]
+        batch = bytearray(build(rows, timestamp_ms=0))
+        HEADER.pack_into(batch, 0, *read_header(batch)._replace(base_timestamp=NOW_MS, max_timestamp=NOW_MS + 5))
+        HEADER.pack_into(batch, 0, *read_header(batch)._replace(crc=crc_of(batch)))
+        await rig.append(log, bytes(batch))
+        await rig.append(log, keyed(("a", "new"), timestamp_ms=NOW_MS + 9))
+        assert await compact(rig, log)
+        assert [(each.offset, each.timestamp) for each in await kept(log)] == [
+            (1, NOW_MS + 2**63 - 1 - 2**64),
+            (2, NOW_MS + 5),
+            (3, NOW_MS + 9),
+        ]
+        assert (await batches_of(log))[0].max_timestamp == NOW_MS + 5
 
     run(test)

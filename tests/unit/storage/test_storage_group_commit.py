@@ -19,8 +19,9 @@ from penstock.storage.group_commit import (
 )
 from penstock.storage.log import PartitionLog
 from penstock.storage.manager import StorageConfig
+from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import EverythingSynced, Synced
-from unit.storage.storage_rig import NOW_MS, TOPIC_ID, Rig, make_batch, writable
+from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, writable
 
 
 async def settle() -> None:
@@ -382,6 +383,31 @@ def test_many_dirty_logs_are_served_by_one_sync_of_the_file_system(has_sync_all:
         assert all(log.flushed_end_offset == 1 for log in logs)
         done = [operation for operation in rig.disk.trace[start:] if isinstance(operation, Synced | EverythingSynced)]
         assert len(done) == (1 if has_sync_all else len(logs))
+
+    asyncio.run(run())
+
+
+def test_a_log_in_another_file_system_is_synced_by_its_own_file() -> None:
+    async def run() -> None:
+        known = {TopicPartition("many", number): TopicId(TOPIC_ID) for number in range(SYNC_ALL_FROM_LOGS + 1)}
+        rig = Rig(known=known)
+        rig.disk.mount(f"{DATA_DIR}/many-3")
+        await rig.open()
+        logs = rig.manager.all()
+        for log in logs:
+            await log.make_room(100, NOW_MS, NOW_MS)
+        assert [log.tp.partition for log in logs if log.is_elsewhere] == [3]
+        start = len(rig.disk.trace)
+        for log in logs:
+            await rig.append(log, make_batch())
+        rig.clock.advance(LAG_S)
+        await settle()
+        assert all(log.flushed_end_offset == 1 for log in logs)
+        done = [operation for operation in rig.disk.trace[start:] if isinstance(operation, Synced | EverythingSynced)]
+        assert sorted(type(each).__name__ for each in done) == ["EverythingSynced", "Synced"]
+        again = Rig(SimulatedDisk(rig.disk.durable_image()), known=known)
+        await again.open()
+        assert [log.log_end_offset for log in again.manager.all()] == [1] * len(known)
 
     asyncio.run(run())
 

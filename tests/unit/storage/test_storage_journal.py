@@ -50,8 +50,12 @@ async def commit(
     return [each for each in rig.disk.trace[before:] if isinstance(each, Synced | EverythingSynced)]
 
 
-async def open_many(*, config: StorageConfig | None = None) -> tuple[Rig, list[PartitionLog]]:
+async def open_many(
+    *, config: StorageConfig | None = None, mounted: TopicPartition | None = None
+) -> tuple[Rig, list[PartitionLog]]:
     rig = Rig(known=KNOWN, storage=config)
+    if mounted is not None:
+        rig.disk.mount(f"{DATA_DIR}/{mounted}")
     await rig.open()
     logs = rig.manager.all()
     for log in logs:
@@ -59,9 +63,9 @@ async def open_many(*, config: StorageConfig | None = None) -> tuple[Rig, list[P
     return rig, logs
 
 
-async def in_use() -> tuple[Rig, list[PartitionLog]]:
+async def in_use(*, mounted: TopicPartition | None = None) -> tuple[Rig, list[PartitionLog]]:
     """A broker with many dirty logs, whose commits go through the journal."""
-    rig, logs = await open_many()
+    rig, logs = await open_many(mounted=mounted)
     while not rig.manager.journal.is_on:
         await commit(rig, logs)
     return rig, logs
@@ -87,6 +91,42 @@ def test_commits_of_many_logs_take_one_sync_of_one_file_once_syncs_of_everything
         synced = await commit(rig, logs)
         assert [type(each) for each in synced] == [Synced]
         assert rig.disk.contents(f"{DATA_DIR}/{JOURNALS[0]}")
+
+    run(test)
+
+
+@pytest.mark.parametrize("empties", ["a round", "a truncation"])
+def test_the_journal_is_emptied_when_logs_in_other_file_systems_are_durable_too(empties: str) -> None:
+    async def test() -> None:
+        rig, logs = await in_use(mounted=next(iter(KNOWN)))
+        for _ in range(3):
+            await commit(rig, logs)
+        ends = {log.tp: log.log_end_offset for log in logs}
+        assert logs[0].is_elsewhere and not logs[1].is_elsewhere
+        if empties == "a round":
+            await rig.checkpoint()
+            await rig.checkpoint()  # the other file
+        else:
+            await logs[1].truncate_to(ends[logs[1].tp] - 1)
+            ends[logs[1].tp] -= 1
+        assert not any(rig.disk.contents(f"{DATA_DIR}/{name}") for name in JOURNALS)
+        again = await after_power_cut(rig)
+        assert {log.tp: log.log_end_offset for log in again.manager.all()} == ends
+        assert again.manager.scanned_bytes or empties == "a round"
+
+    run(test)
+
+
+def test_the_notes_of_a_round_are_durable_before_recovery_points_rely_on_them_in_every_file_system() -> None:
+    async def test() -> None:
+        rig, logs = await open_many(mounted=next(iter(KNOWN)))
+        for _ in range(5):
+            await commit(rig, logs)
+        await rig.checkpoint()
+        survives = SimulatedDisk(rig.disk.durable_image())
+        for log in logs:
+            index = f"{DATA_DIR}/{log.tp}/{0:020d}.index"
+            assert len(survives.contents(index)) == len(rig.disk.contents(index)) > 0
 
     run(test)
 

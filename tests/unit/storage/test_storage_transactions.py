@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -10,7 +11,7 @@ from penstock.protocol.records.control import build_end_txn_marker
 from penstock.storage import txn_index
 from penstock.storage.inspection import inspect
 from penstock.storage.log import PartitionLog
-from penstock.storage.txn_index import AbortedTxn, decode_prefix, encode, overlapping
+from penstock.storage.txn_index import BLOCK, AbortedTxn, AbortedTxns, decode_prefix, encode, overlapping
 from support.batches import Rec, build
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch
 
@@ -35,7 +36,48 @@ def test_entries_survive_a_round_trip_and_half_an_entry_is_not_believed() -> Non
 def test_a_reader_is_told_of_the_transactions_that_overlap_what_it_reads(
     from_offset: int, end_offset: int, found: tuple[tuple[int, int], ...]
 ) -> None:
-    assert overlapping(ENTRIES, from_offset=from_offset, up_to_end_offset=end_offset) == found
+    assert overlapping(AbortedTxns(ENTRIES), from_offset=from_offset, up_to_end_offset=end_offset) == found
+
+
+def test_among_thousands_of_aborted_transactions_a_reader_is_told_of_those_that_overlap_what_it_reads() -> None:
+    chance = random.Random(7)
+    plain: list[AbortedTxn] = []
+    entries = AbortedTxns()
+    for number in range(3 * BLOCK):
+        end = 10 * number + 9
+        long_open = chance.random() < 0.001
+        entry = AbortedTxn(number, chance.randrange(end) if long_open else end - chance.randrange(40), end, end + 1)
+        plain.append(entry)
+        entries.append(entry)
+        if number in (BLOCK, 2 * BLOCK):  # retention, a truncation
+            del plain[:100], entries[:100]
+            del plain[-7:], entries[-7:]
+        if number % 50 == 0:
+            from_offset = chance.randrange(end + 20)
+            end_offset = from_offset + chance.randrange(1, 500)
+            found = overlapping(entries, from_offset=from_offset, up_to_end_offset=end_offset)
+            assert found == tuple(
+                (each.producer_id, each.first_offset)
+                for each in plain
+                if each.last_offset >= from_offset and each.first_offset < end_offset
+            )
+    assert entries == plain
+
+
+def test_a_read_does_not_walk_over_the_aborted_transactions_that_lie_elsewhere() -> None:
+    looked_at = 0
+
+    class Entry(AbortedTxn):
+        def __getattribute__(self, name: str) -> object:
+            nonlocal looked_at
+            looked_at += 1
+            return super().__getattribute__(name)
+
+    entries = AbortedTxns(Entry(1, 2 * number, 2 * number + 1, 0) for number in range(20 * BLOCK))
+    overlapping(entries, from_offset=0, up_to_end_offset=1)
+    looked_at = 0
+    assert len(overlapping(entries, from_offset=6 * BLOCK, up_to_end_offset=6 * BLOCK + 10)) == 5
+    assert looked_at < 2 * BLOCK
 
 
 async def transact(rig: Rig, log: PartitionLog, *, producer_id: int, epoch: int, is_abort: bool | None) -> None:

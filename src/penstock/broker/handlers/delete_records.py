@@ -8,11 +8,12 @@ Versions    v2 flexible.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Awaitable
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.broker.side_by_side import side_by_side
 from penstock.cluster.names import is_internal
 from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, TopicPartition
 from penstock.protocol.schema.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
@@ -33,10 +34,12 @@ async def handle(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsRe
             offsets_of.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
     topics = []
     for name, offsets in offsets_of.items():
-        rows = await asyncio.gather(
-            *(_row(ctx, TopicPartition(name, index), offset) for index, offset in offsets.items())
-        )
-        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=list(rows)))
+
+        def row(each: tuple[int, int], name: str = name) -> Awaitable[Row]:
+            return _row(ctx, TopicPartition(name, each[0]), each[1])
+
+        rows = await side_by_side(row, offsets.items())
+        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=rows))
     return DeleteRecordsResponse(topics=topics)
 
 

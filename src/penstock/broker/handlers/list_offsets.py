@@ -1,6 +1,9 @@
 """ListOffsets: v1-v11.
 
-Behaviour   EARLIEST and LATEST are answered from memory; timestamps through the time index and one batch.
+Behaviour   EARLIEST and LATEST are answered from memory; timestamps through the time index and one batch, off the loop
+            and fair between connections; what takes longer than half a minute is given up with REQUEST_TIMED_OUT
+            (``storage/looks.py``).
+            MAX_TIMESTAMP names a record that DeleteRecords removed as long as its segment is there, as Kafka does.
             LATEST under read_committed is the last stable offset, not the high watermark; nothing at or above what the
             caller may see is ever answered (-1, without error).
 Versions    v4 current leader epoch (KIP-320) · v7 MAX_TIMESTAMP (KIP-734) · v8 EARLIEST_LOCAL · v9 LATEST_TIERED
@@ -11,13 +14,14 @@ Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and E
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.broker.side_by_side import side_by_side
 from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.replication.partition import Partition
@@ -66,10 +70,12 @@ async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsRespon
             wanted_of.setdefault(topic.name, {})[wanted.partition_index] = wanted
     topics = []
     for name, partitions in wanted_of.items():
-        rows = await asyncio.gather(
-            *(_row(ctx, request, TopicPartition(name, index), wanted, named) for index, wanted in partitions.items())
-        )
-        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=list(rows)))
+
+        def row(each: tuple[int, ListOffsetsRequest.ListOffsetsPartition], name: str = name) -> Awaitable[Row]:
+            return _row(ctx, request, TopicPartition(name, each[0]), each[1], named)
+
+        rows = await side_by_side(row, partitions.items())
+        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=rows))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -98,7 +104,7 @@ async def _row(
         if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
             await partition.settle()
             partition.require_leader(wanted.current_leader_epoch)
-        answer = await _answer(partition, wanted.timestamp, _visible_end(partition, request))
+        answer = await _answer(ctx, partition, wanted.timestamp, _visible_end(partition, request))
     except BrokerError as failed:
         return Row(partition_index=tp.partition, error_code=failed.code)
     return Row(
@@ -117,7 +123,7 @@ def _visible_end(partition: Partition, request: ListOffsetsRequest) -> int:
     return partition.high_watermark
 
 
-async def _answer(partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
+async def _answer(ctx: Context, partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
     log = partition.log
     if timestamp == LATEST:
         return Answer(offset=visible_end_offset, leader_epoch=partition.leader_epoch)
@@ -126,7 +132,7 @@ async def _answer(partition: Partition, timestamp: int, visible_end_offset: int)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return Answer()
     if timestamp == MAX_TIMESTAMP:
-        found = await log.max_timestamp(up_to_end_offset=visible_end_offset)
+        found = await log.max_timestamp(up_to_end_offset=visible_end_offset, asker=ctx.asker)
     else:
-        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset)
+        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset, asker=ctx.asker)
     return Answer() if found is None else Answer(*found)

@@ -43,12 +43,13 @@ from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer
 from penstock.broker.timing import note, serve_timed
 from penstock.model import BrokerError, ErrorCode, StorageFailed, invariant
-from penstock.ports import Clock, Tasks, Workers
+from penstock.ports import Clock, Tasks
 from penstock.protocol.apis import request_decoder
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader
 from penstock.storage.admission import BatchRefused, LookNeeded, admit, plain_header
 from penstock.storage.log import PartitionLog
+from penstock.storage.looks import Looks
 from penstock.telemetry.requests import RequestMeter
 
 API = Api(key=0, versions=range(3, 14), name="Produce")
@@ -70,7 +71,7 @@ class ProduceHandler:
         authorizer: Authorizer,
         clock: Clock,
         tasks: Tasks,
-        workers: Workers,
+        looks: Looks,
         meter: RequestMeter,
         transactions: ProduceTransactions,
     ) -> None:
@@ -81,7 +82,7 @@ class ProduceHandler:
         self._parked = parked
         self._clock = clock
         self._tasks = tasks
-        self._workers = workers
+        self._looks = looks
 
     def receive(
         self,
@@ -255,7 +256,7 @@ class ProduceHandler:
         try:
             if looked_at is None:
                 zstd_allowed = version >= ZSTD_SINCE
-                looked_at = admit(records, log.config, now_ms, log.tp, zstd_allowed=zstd_allowed, may_look=False)
+                looked_at = admit(records, log.config, now_ms, log.tp, zstd_allowed=zstd_allowed, inside_bytes_max=0)
             elif isinstance(looked_at, BatchRefused):
                 raise looked_at
             batch, header = looked_at
@@ -293,7 +294,8 @@ class ProduceHandler:
 
         async def prepare() -> None:
             try:
-                await prepared.prepare(looks, rooms, self._workers, now_ms, zstd_allowed=zstd_allowed, ask=ask)
+                look = self._looks.begin(connection)
+                await prepared.prepare(looks, rooms, look, now_ms, zstd_allowed=zstd_allowed, ask=ask)
             except BaseException:
                 connection.abort()  # else the request would be tried again for ever
                 raise

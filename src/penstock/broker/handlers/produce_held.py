@@ -8,16 +8,16 @@ start, with what was learnt (``Prepared``). Nothing of it has been appended mean
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from penstock.broker.handlers.produce_transactions import Admitted, Word
 from penstock.broker.handlers.produce_wire import Result
 from penstock.broker.replicas import Replica
 from penstock.model import StorageFailed
-from penstock.ports import Workers
 from penstock.protocol.records.header import BatchHeader
-from penstock.storage.admission import BatchRefused, admit
+from penstock.storage.admission import BatchRefused
+from penstock.storage.admission_looks import admit_with_look
+from penstock.storage.looks import Look
 
 Place = tuple[int, int]
 """Topic number, and the number of the partition in the topic."""
@@ -26,7 +26,7 @@ Room = tuple[Replica, int, int]
 
 
 class NeedsLook(NamedTuple):
-    """A batch whose records must be looked at (or compressed anew) first: a worker's job, not the loop's."""
+    """A batch whose records must be looked at (or compressed anew) first: nothing for the loop."""
 
     at: Place
     replica: Replica
@@ -55,7 +55,7 @@ class Prepared:
         self,
         looks: Sequence[NeedsLook],
         rooms: Sequence[Room],
-        workers: Workers,
+        look: Look,
         now_ms: int,
         *,
         zstd_allowed: bool,
@@ -64,11 +64,9 @@ class Prepared:
         """``ask``: the transaction's coordinator. Last, because its word does not keep."""
         for at, replica, records in looks:
             log = replica.partition.log
-            # A batch is patched in place, so the worker gets a copy that nobody else uses.
-            batch = memoryview(bytearray(records))
             try:
-                self.looked_at[at] = await workers.run(
-                    partial(admit, batch, log.config, now_ms, log.tp, zstd_allowed=zstd_allowed)
+                self.looked_at[at] = await admit_with_look(
+                    look, records, log.config, now_ms, log.tp, zstd_allowed=zstd_allowed
                 )
             except BatchRefused as refused:
                 self.looked_at[at] = refused

@@ -22,6 +22,7 @@ from penstock.protocol.records.header import (
     NO_SEQUENCE,
     crc_of,
 )
+from penstock.protocol.records.longs import wrapped
 from penstock.protocol.records.record import Record
 from penstock.protocol.records.varint import encode_varint
 
@@ -96,7 +97,7 @@ def assemble(
 def encode_record(record: Record, base_offset: int, base_timestamp: int) -> bytes:
     parts = [
         b"\x00",  # the record's attributes: none exist
-        encode_varint(record.timestamp - base_timestamp),
+        encode_varint(wrapped(record.timestamp - base_timestamp)),
         encode_varint(record.offset - base_offset),
     ]
     for part in (record.key, record.value):

@@ -13,6 +13,7 @@ from penstock.ports import Buffer
 from penstock.protocol.records.compression import DECOMPRESSED_BYTES_MAX, decompress
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.protocol.records.header import HEADER_BYTES, BatchHeader, read_header
+from penstock.protocol.records.longs import LONG_MAX, LONG_MIN, wrapped
 from penstock.protocol.records.record import Header, Record
 from penstock.protocol.records.varint import decode_varint
 
@@ -74,6 +75,8 @@ def _iter_records(data: bytes, header: BatchHeader) -> Generator[Record, None, i
         else:
             delta, position = decode_varint(data, position, bytes_max=10)
             timestamp = base_timestamp + delta
+        if not LONG_MIN <= timestamp <= LONG_MAX:
+            timestamp = wrapped(timestamp)
         byte = data[position]
         if byte < 0x80:
             offset = base_offset + ((byte >> 1) ^ -(byte & 1))

@@ -10,12 +10,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from penstock.protocol.records.errors import CorruptBatch
+from penstock.protocol.records.longs import LONG_MAX, LONG_MIN
 from penstock.protocol.records.varint import decode_varint
 
 
 class TimestampDeltas(NamedTuple):
     smallest: int
     largest: int
+
+    def span_from(self, base_timestamp: int) -> tuple[int, int] | None:
+        """The earliest and the latest timestamp; None where one wraps around: look at them one by one."""
+        first, last = base_timestamp + self.smallest, base_timestamp + self.largest
+        return (first, last) if first >= LONG_MIN and last <= LONG_MAX else None
 
 
 def skim(payload: bytes, count: int, *, needs_keys: bool) -> TimestampDeltas | None:

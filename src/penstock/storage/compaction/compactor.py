@@ -30,8 +30,8 @@ from penstock.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob
 from penstock.storage.compaction.output import remove_unfinished
 from penstock.storage.compaction.swap import SegmentsChanged, swap_in
 from penstock.storage.log import PartitionLog
-from penstock.storage.log_reads import FilesChanged, Misread
-from penstock.storage.reads import Wanted
+from penstock.storage.log_reads import Misread
+from penstock.storage.reads import FilesChanged, Wanted
 from penstock.storage.segment import Segment
 from penstock.storage.segment_files import SyncFailed
 from penstock.storage.txn_index import encode as encode_aborted

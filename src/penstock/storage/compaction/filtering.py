@@ -21,6 +21,7 @@ from penstock.protocol.records.header import (
     BatchHeader,
 )
 from penstock.protocol.records.reader import iter_payload, read_payload
+from penstock.protocol.records.record import Record
 from penstock.storage.compaction.key_map import DEAD, LIVE_TOMBSTONE, TOMBSTONE
 from penstock.storage.compaction.keys import take_records
 
@@ -55,9 +56,13 @@ def filter_batch(
     payload = read_payload(batch, header) if payload is None else payload
     if needs_horizon:
         return _with_horizon(header, payload, kept, min(now_ms + delete_retention_ms, _NEVER_MS))
-    records, largest_delta = take_records(payload, kept)
-    assert largest_delta is not None
-    max_timestamp = header.max_timestamp if header.is_append_time else header.base_timestamp + largest_delta
+    records, deltas = take_records(payload, kept)
+    if header.is_append_time:
+        max_timestamp = header.max_timestamp
+    elif (span := deltas.span_from(header.base_timestamp)) is not None:
+        max_timestamp = span[1]
+    else:
+        max_timestamp = max(record.timestamp for record in _kept_records(header, payload, kept))
     return _assemble(header, records, header.attributes, header.base_timestamp, max_timestamp)
 
 
@@ -79,7 +84,7 @@ def without_records(header: BatchHeader) -> bytearray:
 
 
 def _with_horizon(header: BatchHeader, payload: bytes, kept: bytes | bytearray, horizon_ms: int) -> bytearray:
-    records = [record for record, stays in zip(iter_payload(payload, header), kept, strict=True) if stays]
+    records = _kept_records(header, payload, kept)
     return _assemble(
         header,
         [encode_record(record, header.base_offset, horizon_ms) for record in records],
@@ -87,6 +92,10 @@ def _with_horizon(header: BatchHeader, payload: bytes, kept: bytes | bytearray, 
         horizon_ms,
         header.max_timestamp if header.is_append_time else max(record.timestamp for record in records),
     )
+
+
+def _kept_records(header: BatchHeader, payload: bytes, kept: bytes | bytearray) -> list[Record]:
+    return [record for record, stays in zip(iter_payload(payload, header), kept, strict=True) if stays]
 
 
 def _assemble(

@@ -18,6 +18,8 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.protocol.records.errors import CorruptBatch
+from penstock.protocol.records.longs import LONG_MAX, LONG_MIN
+from penstock.protocol.records.skim import TimestampDeltas
 from penstock.protocol.records.varint import decode_varint
 
 KEY_BYTES_MAX = 48
@@ -154,10 +156,10 @@ def _digest(key: bytes) -> bytes:
     return blake2b(key, digest_size=_DIGEST_BYTES).digest()
 
 
-def take_records(payload: bytes, kept: bytes | bytearray) -> tuple[list[bytes], int | None]:
-    """The records whose byte in ``kept`` is 1 and not 0, as they are, and the largest timestamp delta among them."""
+def take_records(payload: bytes, kept: bytes | bytearray) -> tuple[list[bytes], TimestampDeltas]:
+    """The records whose byte in ``kept`` is 1 and not 0, as they are, and the span of their times. At least one is."""
     parts: list[bytes] = []
-    largest: int | None = None
+    smallest, largest = LONG_MAX, LONG_MIN
     position = 0
     try:
         for flag in kept[: kept.rfind(1) + 1]:
@@ -181,9 +183,11 @@ def take_records(payload: bytes, kept: bytes | bytearray) -> tuple[list[bytes], 
                     delta = (byte >> 1) ^ -(byte & 1)
                 else:
                     delta, _ = decode_varint(payload, position + 1, bytes_max=10)
-                if largest is None or delta > largest:
+                if delta > largest:
                     largest = delta
+                if delta < smallest:
+                    smallest = delta
             position = end
     except IndexError:
         raise CorruptBatch("the records end before their last one does") from None
-    return parts, largest
+    return parts, TimestampDeltas(smallest, largest)
