@@ -17,7 +17,8 @@ from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import fetch, heartbeat, produce
-from penstock.broker.handlers.fetch_open import FetchOpener
+from penstock.broker.handlers.fetch_open import WAIT_MS_MAX, FetchOpener
+from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
 from penstock.broker.local_markers import LocalMarkers
 from penstock.broker.parked import ParkedProduces
@@ -26,6 +27,7 @@ from penstock.broker.security.authorizer import AllowAll
 from penstock.broker.server import Server
 from penstock.broker.services import Broker
 from penstock.broker.transaction_coordinator import TransactionCoordinator
+from penstock.broker.turns import Turns
 from penstock.cluster.controller import Controller
 from penstock.cluster.delta import Delta
 from penstock.cluster.features import OF_A_NEW_CLUSTER
@@ -235,12 +237,13 @@ class BrokerApp:
                 sessions=sessions,
                 clock=ports.clock,
                 bytes_max=lambda: broker.settings.fetch.bytes_max,
+                wait_ms_max=lambda: broker.settings.network.idle_ms_max or WAIT_MS_MAX,
             ),
-            replicas=self._replicas,
-            authorizer=broker.authorizer,
-            server=server,
+            reader=FetchReader(self._replicas, broker.authorizer, server, self._requests.of(fetch.API.name)),
+            turns=Turns(ports.clock, ports.tasks),
             clock=ports.clock,
             tasks=ports.tasks,
+            workers=ports.workers,
             meter=self._requests.of(fetch.API.name),
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive)

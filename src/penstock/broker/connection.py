@@ -64,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         "held_response_bytes",
         "last_heartbeat",
         "listener",
+        "parked_weight",
         "peer_host",
         "prepared_produce",
         "principal",
@@ -79,6 +80,7 @@ class Connection(asyncio.BufferedProtocol):
         self.closed = False
         self.active_tick = server.tick
         self.held_response_bytes = 0
+        self.parked_weight = 0  # of its long polls (``parked_fetch``)
         self.produce_prefix: ProducePrefix | None = None
         self.prepared_produce: Prepared | None = None
         self.last_heartbeat: LastHeartbeat | None = None
