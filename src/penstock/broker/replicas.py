@@ -7,6 +7,7 @@ else, so that what connections remember about topics (and their settings) can be
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -20,8 +21,8 @@ from penstock.replication.partition import Partition
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.manager import LogManager
 
-# A partition keeps at most this many parked fetches; beyond it a fetch is answered at once with what there is.
-FETCH_WAITERS_MAX = 10_000
+FETCHES_PER_SLICE = 100
+"""So many parked fetches are woken before the loop turns: each of them reads."""
 
 
 class ProduceWaiter(Protocol):
@@ -42,13 +43,43 @@ class LeadershipListener(Protocol):
     def resign(self, partition: int) -> None: ...
 
 
+class FetchWakes:
+    """Partitions with many parked fetches that are to look again: some of them in each turn of the loop, and once for
+    all that happened to the partition meanwhile."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._due: dict[Replica, None] = {}
+        self._is_running = False
+
+    def later(self, replica: Replica) -> None:
+        self._due[replica] = None
+        if not self._is_running:
+            self._is_running = True
+            self._tasks.spawn("wake many fetches", self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._due:
+                replica = next(iter(self._due))
+                del self._due[replica]
+                waiters = list(replica.fetch_waiters)
+                for at in range(0, len(waiters), FETCHES_PER_SLICE):
+                    await asyncio.sleep(0)
+                    for waiter in waiters[at : at + FETCHES_PER_SLICE]:
+                        waiter.news(replica)
+        finally:
+            self._is_running = False
+
+
 class Replica:
     """A partition and the requests parked at it."""
 
-    __slots__ = ("appended_bytes", "fetch_waiters", "partition", "produce_waiters")
+    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition", "produce_waiters")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, wakes: FetchWakes) -> None:
         self.partition = partition
+        self._wakes = wakes
         # (end offset that must become visible, who waits, the waiter's own number for this partition), in append order
         self.produce_waiters: deque[tuple[int, ProduceWaiter, int]] = deque()
         self.fetch_waiters: dict[FetchWaiter, None] = {}
@@ -64,6 +95,9 @@ class Replica:
             self.tell_fetchers()
 
     def tell_fetchers(self) -> None:
+        if len(self.fetch_waiters) > FETCHES_PER_SLICE:
+            self._wakes.later(self)
+            return
         for waiter in list(self.fetch_waiters):
             waiter.news(self)
 
@@ -97,6 +131,7 @@ class Replicas:
         self._tasks = tasks
         self._follows_flush = follows_flush
         self._config_of = config_of
+        self._wakes = FetchWakes(tasks)
         self._replicas: dict[TopicPartition, Replica] = {}
         self._topics: dict[str, dict[int, Replica]] = {}
         self._listeners: dict[str, LeadershipListener] = {}
@@ -176,7 +211,7 @@ class Replicas:
 
     def _add(self, tp: TopicPartition, topic_id: TopicId) -> Replica:
         log = self._logs.get(tp) or self._logs.create(tp, topic_id, self._config_of(tp.topic))
-        replica = Replica(Partition(log, self._commits, follows_flush=self._follows_flush))
+        replica = Replica(Partition(log, self._commits, follows_flush=self._follows_flush), self._wakes)
         self._replicas[tp] = replica
         self._topics.setdefault(tp.topic, {})[tp.partition] = replica
         return replica
