@@ -151,8 +151,9 @@ class BrokerApp:
         )
         self._reconfigure()
         await self._logs.open(self._known_partitions(), self._config_of, cluster_id, settings.broker_id)
-        self._replicas.load()
-        follower.subscribe(self._image_changed)
+        await self._replicas.load()
+        follower.subscribe(self._image_changed, in_pieces=True)
+        follower.subscribe(self._groups.image_changed)
         self._server.open()
 
     async def stop(self) -> None:
@@ -322,7 +323,6 @@ class BrokerApp:
             self._reconfigure()
             self._replicas.reconfigure_all()
         self._replicas.apply(delta)
-        self._groups.image_changed(delta)
 
     def _reconfigure(self) -> None:
         """Dynamic settings changed: everybody gets the new object."""
