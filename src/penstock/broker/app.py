@@ -218,6 +218,7 @@ class BrokerApp:
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
         server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
+        turns = Turns(ports.clock, ports.tasks)
         produces = produce.ProduceHandler(
             self._replicas,
             self._parked_produces,
@@ -227,6 +228,7 @@ class BrokerApp:
             ports.workers,
             self._requests.of(produce.API.name),
             ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
+            turns,
         )
         sessions = self._sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
@@ -241,7 +243,7 @@ class BrokerApp:
                 wait_ms_max=lambda: broker.settings.network.idle_ms_max or WAIT_MS_MAX,
             ),
             reader=FetchReader(self._replicas, broker.authorizer, server, self._requests.of(fetch.API.name)),
-            turns=Turns(ports.clock, ports.tasks),
+            turns=turns,
             clock=ports.clock,
             tasks=ports.tasks,
             workers=ports.workers,

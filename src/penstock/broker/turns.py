@@ -18,14 +18,21 @@ from typing import Any
 from penstock.broker.connection import Connection
 from penstock.coordination.slices import Slices
 from penstock.ports import Clock, Tasks
-from penstock.protocol.errors import ProtocolError
+from penstock.protocol.errors import MalformedMessage, ProtocolError
 
 PARTITIONS_PER_SLICE = 500
 """What the loop looks at before it turns: a few milliseconds. A request with fewer is served at once."""
+ELEMENTS_MAX = 1_000_000
+"""In one list of a request; one with more is malformed."""
 LARGE_REQUEST_BYTES = 16_384
 """Smaller ones are decoded on the loop: they name a thousand partitions at most."""
 
 Work = Coroutine[Any, Any, None]
+
+
+def check_count(count: int) -> None:
+    if count > ELEMENTS_MAX:
+        raise MalformedMessage(f"a list of {count} elements")
 
 
 class Turns:

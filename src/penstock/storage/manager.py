@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from penstock.config.broker import StorageSettings
 from penstock.config.compaction import CompactionSettings
@@ -38,19 +38,16 @@ from penstock.storage.recovery import Found, Recovered
 from penstock.storage.recovery_workers import recover_all
 from penstock.storage.removals import Removals
 from penstock.storage.segment_files import SyncFailed
+from penstock.storage.slices import LOGS_PER_SLICE, in_slices
 from penstock.storage.tracked_workers import TrackedWorkers
 
 if TYPE_CHECKING:
     from penstock.storage.compaction.compactor import Compactor
 
 _log = logging.getLogger(__name__)
-T = TypeVar("T")
 
 COMPACTION_DELAY_S = 1.0
 """The start goes first: compaction is not even imported before, nor as long as no log asks for it."""
-
-LOGS_PER_SLICE = 100
-"""What looks at every log looks at so many before the loop turns."""
 
 DEFAULT_COMPACTION = CompactionSettings()
 
@@ -447,14 +444,6 @@ class LogManager:
             now_ms = self._clock.now_ms()
             async for log in in_slices(self._logs.values()):
                 log.producers.expire(now_ms)
-
-
-async def in_slices(items: Iterable[T]) -> AsyncIterator[T]:
-    """Those that there are now, and the loop turns after every ``LOGS_PER_SLICE`` of them."""
-    for number, item in enumerate(list(items), 1):
-        yield item
-        if not number % LOGS_PER_SLICE:
-            await asyncio.sleep(0)
 
 
 def _compactor() -> type[Compactor]:

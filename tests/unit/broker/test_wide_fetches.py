@@ -230,6 +230,6 @@ def test_a_wide_fetch_that_is_malformed_closes_its_connection_only() -> None:
 
 
 def test_a_list_of_more_than_a_million_elements_is_malformed() -> None:
-    fetch_open.check_count(1_000_000)
+    turns.check_count(1_000_000)
     with pytest.raises(MalformedMessage):
-        fetch_open.check_count(1_000_001)
+        turns.check_count(1_000_001)

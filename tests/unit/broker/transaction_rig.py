@@ -14,6 +14,7 @@ from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import AllowAll, Authorizer
 from penstock.broker.slots import Slot
+from penstock.broker.turns import Turns
 from penstock.cluster.delta import Delta, PartitionChange
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import PartitionState
@@ -151,6 +152,7 @@ class World:
             SimulatedWorkers(rig.clock),
             RequestMeters().of("Produce"),
             ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
+            Turns(rig.clock, rig.tasks),
         )
         return self
 

@@ -16,18 +16,15 @@ from penstock.broker.fetch_sessions import (
     Key,
 )
 from penstock.broker.handlers.fetch_wire import FIRST_WITH_TOPIC_ID, Endpoint
-from penstock.broker.turns import PARTITIONS_PER_SLICE
+from penstock.broker.turns import PARTITIONS_PER_SLICE, check_count
 from penstock.coordination.slices import Work
 from penstock.model import ErrorCode
 from penstock.ports import Clock
 from penstock.protocol.apis import request_decoder
-from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
 
 READ_COMMITTED = 1
-ELEMENTS_MAX = 1_000_000
-"""In one list of a request; one with more is malformed."""
 LONG_WAIT_MS = 60_000
 """A longer wait is cut to ``connections.max.idle.ms``: Kafka closes a connection that is silent for so long."""
 
@@ -211,11 +208,6 @@ def decode_wide(frame: bytes, version: int) -> WideRequest:
     forgotten = list(forgotten_partitions(request, by_topic_id=by_topic_id))
     request.topics, request.forgotten_topics_data = [], []
     return WideRequest(request, asked, forgotten)
-
-
-def check_count(count: int) -> None:
-    if count > ELEMENTS_MAX:
-        raise MalformedMessage(f"a list of {count} elements")
 
 
 def asked_partitions(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
