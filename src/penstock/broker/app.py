@@ -17,7 +17,8 @@ from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.handlers import fetch, heartbeat, produce
-from penstock.broker.handlers.fetch_open import FetchOpener
+from penstock.broker.handlers.fetch_open import WAIT_MS_MAX, FetchOpener
+from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
 from penstock.broker.local_markers import LocalMarkers
 from penstock.broker.parked import ParkedProduces
@@ -26,6 +27,7 @@ from penstock.broker.security.authorizer import AllowAll
 from penstock.broker.server import Server
 from penstock.broker.services import Broker
 from penstock.broker.transaction_coordinator import TransactionCoordinator
+from penstock.broker.turns import Turns
 from penstock.cluster.controller import Controller
 from penstock.cluster.delta import Delta
 from penstock.cluster.features import OF_A_NEW_CLUSTER
@@ -80,7 +82,7 @@ class Ports(NamedTuple):
     open_store: Callable[[str], Awaitable[MetadataStore]]  # given the data folder
     processes: Processes | None = None  # without it nothing is compacted
     syncer: Syncer | None = None  # without it workers sync
-    lookers: Workers | None = None  # threads for looks into records; without them those share the workers
+    lookers: Workers | None = None  # threads for what clients choose the cost of; without them it shares the workers
     look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
 
 
@@ -151,8 +153,9 @@ class BrokerApp:
         )
         self._reconfigure()
         await self._logs.open(self._known_partitions(), self._config_of, cluster_id, settings.broker_id)
-        self._replicas.load()
-        follower.subscribe(self._image_changed)
+        await self._replicas.load()
+        follower.subscribe(self._image_changed, in_pieces=True)
+        follower.subscribe(self._groups.image_changed)
         self._server.open()
 
     async def stop(self) -> None:
@@ -217,6 +220,8 @@ class BrokerApp:
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
         server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
+        turns = Turns(ports.clock, ports.tasks)
+        lookers = ports.lookers if ports.lookers is not None else ports.workers
         produces = produce.ProduceHandler(
             self._replicas,
             self._parked_produces,
@@ -226,6 +231,8 @@ class BrokerApp:
             self._logs.looks,
             self._requests.of(produce.API.name),
             ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
+            turns,
+            lookers,
         )
         sessions = self._sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
@@ -237,12 +244,13 @@ class BrokerApp:
                 sessions=sessions,
                 clock=ports.clock,
                 bytes_max=lambda: broker.settings.fetch.bytes_max,
+                wait_ms_max=lambda: broker.settings.network.idle_ms_max or WAIT_MS_MAX,
             ),
-            replicas=self._replicas,
-            authorizer=broker.authorizer,
-            server=server,
+            reader=FetchReader(self._replicas, broker.authorizer, server, self._requests.of(fetch.API.name)),
+            turns=turns,
             clock=ports.clock,
             tasks=ports.tasks,
+            workers=lookers,
             meter=self._requests.of(fetch.API.name),
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive, answers_are_small=True)
@@ -321,7 +329,6 @@ class BrokerApp:
             self._reconfigure()
             self._replicas.reconfigure_all()
         self._replicas.apply(delta)
-        self._groups.image_changed(delta)
 
     def _reconfigure(self) -> None:
         """Dynamic settings changed: everybody gets the new object."""

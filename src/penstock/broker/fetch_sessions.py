@@ -2,8 +2,10 @@
 
 A session remembers, for each partition, what the client asked and what it was last told. Its partitions have an
 order: one that returned data goes to the end, so that a full response never starves the rest. The cache has a limited
-number of slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one; otherwise
-the newcomer is served without a session. A crash forgets all sessions; clients are told 70 and start again.
+number of slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one. It has
+limited memory, too: when that is used up, an idle session makes place, or the largest one for a smaller. Otherwise the
+newcomer is served without a session, and a session that grows is forgotten. A crash forgets all sessions; clients are
+told 70 and start again.
 """
 
 from __future__ import annotations
@@ -18,6 +20,10 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 0x7FFFFFFF
+SESSIONS_BYTES_MAX = 67_108_864
+"""What all sessions together may remember: 200,000 partitions or so."""
+PARTITION_BYTES = 256
+"""What a session's memory of one partition takes, about, besides the topic's name."""
 
 Key = tuple[str | bytes, int]
 """A topic's name, or from v13 on its id, and the partition's index."""
@@ -71,12 +77,13 @@ AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
 
 
 class FetchSession:
-    __slots__ = ("by_topic_id", "created_s", "epoch", "id", "partitions", "used_s")
+    __slots__ = ("by_topic_id", "created_s", "epoch", "id", "partitions", "size_bytes", "used_s")
 
     def __init__(self, id: int, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> None:
         self.id = id
         self.by_topic_id = by_topic_id
         self.partitions = partitions
+        self.size_bytes = 0  # counted by ``FetchSessions``
         self.epoch = 1
         self.created_s = self.used_s = now_s
 
@@ -115,6 +122,7 @@ class FetchSessions:
         self._slots = slots
         self._eviction_s = eviction_ms / 1000
         self._sessions: dict[int, FetchSession] = {}  # the longest unused first
+        self.size_bytes = 0  # what they remember
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -134,18 +142,67 @@ class FetchSessions:
         return session
 
     def open(self, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> FetchSession | None:
-        """A new session for a full request, or None when there is no slot for it."""
-        if not self._make_place(len(partitions), now_s):
+        """A new session for a full request, or None when there is no place for it."""
+        size_bytes = PARTITION_BYTES * len(partitions) + sum(len(name) for name, _ in partitions)
+        if not self._make_room(size_bytes, None, now_s) or not self._make_place(len(partitions), now_s):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._random.random_int(EPOCH_MAX)
         session = FetchSession(session_id, partitions, by_topic_id=by_topic_id, now_s=now_s)
         self._sessions[session_id] = session
+        self._grow(session, size_bytes)
         return session
 
+    def add(self, session: FetchSession, asked: Iterable[FetchPartition]) -> None:
+        """What a later request says of some partitions; to be followed by ``fits``."""
+        partitions, grown_bytes = session.partitions, 0
+        for partition in asked:
+            known = partitions.get(partition.key)
+            if known is None:
+                partitions[partition.key] = partition
+                grown_bytes += PARTITION_BYTES + len(partition.key[0])
+            else:
+                known.update(partition)
+        if grown_bytes:
+            self._grow(session, grown_bytes)
+
+    def forget(self, session: FetchSession, keys: Iterable[Key]) -> None:
+        for key in keys:
+            if session.partitions.pop(key, None) is not None:
+                self._grow(session, -PARTITION_BYTES - len(key[0]))
+
+    def fits(self, session: FetchSession, *, now_s: float) -> bool:
+        """Whether there is memory for what the session has grown to. If not, it is gone."""
+        if self.size_bytes <= SESSIONS_BYTES_MAX or self._make_room(0, session, now_s):
+            return True
+        self.drop(session.id)
+        return False
+
     def drop(self, session_id: int) -> None:
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.size_bytes -= session.size_bytes
+
+    def _grow(self, session: FetchSession, size_bytes: int) -> None:
+        session.size_bytes += size_bytes
+        if self._sessions.get(session.id) is session:  # a wide request goes on when its session was evicted meanwhile
+            self.size_bytes += size_bytes
+
+    def _make_room(self, size_bytes: int, growing: FetchSession | None, now_s: float) -> bool:
+        """Memory for ``size_bytes`` more, of a new session or of one that has grown."""
+        needed_bytes = growing.size_bytes if growing is not None else size_bytes
+        while self.size_bytes + size_bytes > SESSIONS_BYTES_MAX:
+            others = [session for session in self._sessions.values() if session is not growing]
+            if not others:
+                return False
+            victim = others[0]
+            if now_s - victim.used_s <= self._eviction_s:
+                victim = max(others, key=lambda session: session.size_bytes)
+                if victim.size_bytes <= needed_bytes:
+                    return False
+            self.drop(victim.id)
+        return True
 
     def _make_place(self, size: int, now_s: float) -> bool:
         if len(self._sessions) < self._slots:
@@ -157,5 +214,5 @@ class FetchSessions:
             victim = min(self._sessions.values(), key=lambda session: len(session.partitions))
             if len(victim.partitions) >= size or now_s - victim.created_s <= self._eviction_s:
                 return False
-        del self._sessions[victim.id]
+        self.drop(victim.id)
         return True

@@ -123,12 +123,11 @@ class ParkedProduce:
         self._slot = slot
         self._respond = respond
         self._results = results
-        self._waits: list[Wait | None] = list(waits)
-        self._remaining = len(waits)
+        self._waits: list[Wait | None] = []
+        self._remaining = 0
         self._parked = parked
         slot.on_abandoned = self._abandoned
-        for number, (replica, end_offset, _, _) in enumerate(waits):
-            replica.produce_waiters.append((end_offset, self, number))
+        self._wait_for(waits)
 
     def reached(self, index: int) -> None:
         """That partition's high watermark has passed the batch."""
@@ -159,8 +158,18 @@ class ParkedProduce:
         row[row_number] = Result(row[row_number].index, code)
         self._one_less()
 
+    def _wait_for(self, waits: list[Wait]) -> None:
+        known = len(self._waits)
+        self._waits += waits
+        self._remaining += len(waits)
+        for number, (replica, end_offset, _, _) in enumerate(waits, known):
+            replica.produce_waiters.append((end_offset, self, number))
+
     def _one_less(self) -> None:
         self._remaining -= 1
         if self._remaining == 0:
             self._parked.forget(self)
-            self._slot.complete((self._respond(self._results),))
+            self._finish()
+
+    def _finish(self) -> None:
+        self._slot.complete((self._respond(self._results),))

@@ -1,37 +1,80 @@
-"""A long poll: a fetch that waits at its partitions until there may be enough to answer it, or its time is up."""
+"""A long poll: a fetch that waits at its partitions until there may be enough to answer it, or its time is up.
+
+A connection has one at a time: its next fetch is served when this one is answered (``connection.py``). When all long
+polls together weigh too much, a fetch of many partitions waits without standing at them: it is answered, late, with
+what there was when it came. A fetch is never answered before its time for want of room: its client would ask again at
+once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 from penstock.broker.replicas import Replica
 from penstock.ports import TimerHandle
+
+FETCH_WEIGHT = 50
+"""Of a parked fetch, in parked partitions: they take a few hundred bytes each."""
+SMALL_WEIGHT = 100
+"""One of so little weight stands at its partitions, however much the others weigh."""
+PARKED_WEIGHT_MAX = 500_000
+"""Of all parked fetches: 150 MiB or so."""
+
+
+class ParkedRoom:
+    """What is parked, and how much it weighs."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.weight = 0
+
+    def has_place(self, partitions: int) -> bool:
+        weight = FETCH_WEIGHT + partitions
+        return weight <= SMALL_WEIGHT or self.weight + weight <= PARKED_WEIGHT_MAX
+
+    def enter(self, partitions: int) -> None:
+        self.count += 1
+        self.weight += FETCH_WEIGHT + partitions
+
+    def leave(self, partitions: int) -> None:
+        self.count -= 1
+        self.weight -= FETCH_WEIGHT + partitions
 
 
 class ParkedFetch:
     """``wake(force)`` tries to answer and says whether it did. Removed from everywhere before it answers."""
 
-    __slots__ = ("_bytes_at_start", "_bytes_missing", "_replicas", "_timer", "_wake")
+    __slots__ = ("_appended", "_bytes_missing", "_replicas", "_timer", "_wake")
 
-    def __init__(self, replicas: Sequence[Replica], bytes_missing: int, wake: Callable[[bool], bool]) -> None:
-        self._replicas = replicas
+    def __init__(self, bytes_missing: int, wake: Callable[[bool], bool]) -> None:
         self._bytes_missing = bytes_missing
-        self._bytes_at_start = sum(replica.appended_bytes for replica in replicas) if bytes_missing > 1 else 0
         self._wake = wake
+        self._replicas: list[Replica] = []
+        self._appended: dict[Replica, int] = {}  # what each had when it last had no news, if bytes are counted
         self._timer: TimerHandle | None = None
+
+    def stand_at(self, replicas: Iterable[Replica]) -> None:
+        for replica in replicas:
+            self._replicas.append(replica)
+            replica.fetch_waiters[self] = None
+            replica.partition.hurry()
+            if self._bytes_missing > 1:
+                self._appended[replica] = replica.appended_bytes
 
     def wait(self, timer: TimerHandle) -> None:
         self._timer = timer
-        for replica in self._replicas:
-            replica.fetch_waiters[self] = None
-            replica.partition.hurry()
+
+    def count_no_bytes(self) -> None:
+        """Any news may be enough."""
+        self._bytes_missing = 1
 
     def news(self, replica: Replica) -> None:
         """That partition's high watermark moved, or its leadership did."""
         if self._bytes_missing > 1 and replica.partition.is_leader:
             # What was appended may not be visible yet; an early look only costs a read, and the wait goes on.
-            appended = sum(replica.appended_bytes for replica in self._replicas) - self._bytes_at_start
-            if appended < self._bytes_missing:
+            self._bytes_missing -= replica.appended_bytes - self._appended[replica]
+            self._appended[replica] = replica.appended_bytes
+            if self._bytes_missing > 0:
                 return
         self._try(force=False)
 
@@ -39,11 +82,20 @@ class ParkedFetch:
         self._try(force=True)
 
     def leave(self) -> None:
+        self.stop_timer()
+        self.leave_some(len(self._replicas))
+
+    def stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        for replica in self._replicas:
+
+    def leave_some(self, count: int) -> bool:
+        """Leave so many partitions; whether there are more."""
+        for replica in self._replicas[-count:]:
             replica.fetch_waiters.pop(self, None)
+        del self._replicas[-count:]
+        return bool(self._replicas)
 
     def _try(self, *, force: bool) -> None:
         if self._timer is not None and self._wake(force):

@@ -7,12 +7,15 @@ else, so that what connections remember about topics (and their settings) can be
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from penstock.cluster.delta import Delta, PartitionChange
+from penstock.cluster.follower import PARTITIONS_PER_PIECE
 from penstock.cluster.image import MetadataImage
+from penstock.cluster.rows import PartitionState
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition
 from penstock.ports import Tasks
@@ -20,8 +23,8 @@ from penstock.replication.partition import Partition
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.manager import LogManager
 
-# A partition keeps at most this many parked fetches; beyond it a fetch is answered at once with what there is.
-FETCH_WAITERS_MAX = 10_000
+FETCHES_PER_SLICE = 100
+"""So many parked fetches are woken before the loop turns: each of them reads."""
 
 
 class ProduceWaiter(Protocol):
@@ -42,13 +45,43 @@ class LeadershipListener(Protocol):
     def resign(self, partition: int) -> None: ...
 
 
+class FetchWakes:
+    """Partitions with many parked fetches that are to look again: some of them in each turn of the loop, and once for
+    all that happened to the partition meanwhile."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self._tasks = tasks
+        self._due: dict[Replica, None] = {}
+        self._is_running = False
+
+    def later(self, replica: Replica) -> None:
+        self._due[replica] = None
+        if not self._is_running:
+            self._is_running = True
+            self._tasks.spawn("wake many fetches", self._run())
+
+    async def _run(self) -> None:
+        try:
+            while self._due:
+                replica = next(iter(self._due))
+                del self._due[replica]
+                waiters = list(replica.fetch_waiters)
+                for at in range(0, len(waiters), FETCHES_PER_SLICE):
+                    await asyncio.sleep(0)
+                    for waiter in waiters[at : at + FETCHES_PER_SLICE]:
+                        waiter.news(replica)
+        finally:
+            self._is_running = False
+
+
 class Replica:
     """A partition and the requests parked at it."""
 
-    __slots__ = ("appended_bytes", "fetch_waiters", "partition", "produce_waiters")
+    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition", "produce_waiters")
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, wakes: FetchWakes) -> None:
         self.partition = partition
+        self._wakes = wakes
         # (end offset that must become visible, who waits, the waiter's own number for this partition), in append order
         self.produce_waiters: deque[tuple[int, ProduceWaiter, int]] = deque()
         self.fetch_waiters: dict[FetchWaiter, None] = {}
@@ -64,6 +97,9 @@ class Replica:
             self.tell_fetchers()
 
     def tell_fetchers(self) -> None:
+        if len(self.fetch_waiters) > FETCHES_PER_SLICE:
+            self._wakes.later(self)
+            return
         for waiter in list(self.fetch_waiters):
             waiter.news(self)
 
@@ -97,6 +133,7 @@ class Replicas:
         self._tasks = tasks
         self._follows_flush = follows_flush
         self._config_of = config_of
+        self._wakes = FetchWakes(tasks)
         self._replicas: dict[TopicPartition, Replica] = {}
         self._topics: dict[str, dict[int, Replica]] = {}
         self._listeners: dict[str, LeadershipListener] = {}
@@ -134,29 +171,39 @@ class Replicas:
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Take over the whole image: at start, when the logs are open."""
         everything = [
             PartitionChange(topic.name, topic.topic_id, index, None, state)
             for topic in self._image.topics.values()
             for index, state in enumerate(topic.partitions)
         ]
-        self.apply(Delta(self._image.revision, partitions=tuple(everything)))
+        for piece in Delta(self._image.revision, partitions=tuple(everything)).pieces(PARTITIONS_PER_PIECE):
+            self.apply(piece)
+            await asyncio.sleep(0)
 
     def apply(self, delta: Delta) -> None:
         """Make the partitions what the image says; called on the loop right after the image changed."""
+        kept: list[tuple[TopicPartition, TopicId, PartitionState]] = []
+        gone: list[TopicPartition] = []
         for change in delta.partitions:
             tp = TopicPartition(change.topic, change.partition)
             if change.after is None or self._broker_id not in change.after.replicas:
-                self._drop(tp)
-                continue
-            replica = self._replicas.get(tp) or self._add(tp, change.topic_id)
-            if change.after.leader == self._broker_id:
-                replica.partition.lead(change.after.leader_epoch)
-                if (listener := self._listeners.get(tp.topic)) is not None:
-                    listener.lead(tp.partition, change.after.leader_epoch)
+                if self._drop(tp):
+                    gone.append(tp)
             else:
-                replica.partition.resign(change.after.leader_epoch)
+                kept.append((tp, change.topic_id, change.after))
+        if gone:
+            self._tasks.spawn(f"delete {len(gone)} log(s) of {gone[0].topic}", self._logs.delete(*gone))
+        configs: dict[str, LogConfig] = {}
+        for tp, topic_id, state in kept:
+            replica = self._replicas.get(tp) or self._add(tp, topic_id, configs)
+            if state.leader == self._broker_id:
+                replica.partition.lead(state.leader_epoch)
+                if (listener := self._listeners.get(tp.topic)) is not None:
+                    listener.lead(tp.partition, state.leader_epoch)
+            else:
+                replica.partition.resign(state.leader_epoch)
                 self._tell_resigned(tp)
                 replica.fail_waiters()
         for topic in delta.topic_configs:
@@ -174,17 +221,22 @@ class Replicas:
         for topic in list(self._topics):
             self.reconfigure(topic)
 
-    def _add(self, tp: TopicPartition, topic_id: TopicId) -> Replica:
-        log = self._logs.get(tp) or self._logs.create(tp, topic_id, self._config_of(tp.topic))
-        replica = Replica(Partition(log, self._commits, follows_flush=self._follows_flush))
+    def _add(self, tp: TopicPartition, topic_id: TopicId, configs: dict[str, LogConfig]) -> Replica:
+        log = self._logs.get(tp)
+        if log is None:
+            config = configs.get(tp.topic)
+            if config is None:
+                config = configs[tp.topic] = self._config_of(tp.topic)
+            log = self._logs.create(tp, topic_id, config)
+        replica = Replica(Partition(log, self._commits, follows_flush=self._follows_flush), self._wakes)
         self._replicas[tp] = replica
         self._topics.setdefault(tp.topic, {})[tp.partition] = replica
         return replica
 
-    def _drop(self, tp: TopicPartition) -> None:
+    def _drop(self, tp: TopicPartition) -> bool:
         replica = self._replicas.pop(tp, None)
         if replica is None:
-            return
+            return False
         siblings = self._topics[tp.topic]
         del siblings[tp.partition]
         if not siblings:
@@ -192,7 +244,7 @@ class Replicas:
         replica.partition.resign(replica.partition.leader_epoch)
         self._tell_resigned(tp)
         replica.fail_waiters()
-        self._tasks.spawn(f"delete {tp}", self._logs.delete(tp))
+        return True
 
     def _tell_resigned(self, tp: TopicPartition) -> None:
         if (listener := self._listeners.get(tp.topic)) is not None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import islice
 from typing import Literal, TypeVar
 
 from penstock.cluster import keys, writes
@@ -259,20 +260,23 @@ class Controller:
 
     async def _commit_topic(self, topic: PlannedTopic, deadline: float) -> Outcome:
         id_put = writes.topic_id_put(topic)
-        partitions: list[Put | Delete] = [*writes.partition_puts(topic.topic_id, topic.partitions)]
         commit_point = writes.topic_puts(topic)
         is_new = [*writes.topic_is_new(topic.name), Compare(id_put.key, 0)]
-        whole = [*commit_point, id_put, *partitions]
-        if len(is_new) + len(whole) <= STORE_OPERATIONS_MAX:
-            return await self.transact(is_new, whole, deadline)
+        if len(is_new) + len(commit_point) + 1 + len(topic.partitions) <= STORE_OPERATIONS_MAX:
+            puts = writes.partition_puts(topic.topic_id, topic.partitions)
+            return await self.transact(is_new, [*commit_point, id_put, *puts], deadline)
 
-        first, *rest = chunks_of(partitions, fixed_operations=len(is_new) + 1)
-        outcome = await self.transact(is_new, [id_put, *first], deadline)
+        first, *rest = chunks_of(topic.partitions, fixed_operations=len(is_new) + 1)
+        puts = writes.partition_puts(topic.topic_id, first)
+        outcome = await self.transact(is_new, [id_put, *puts], deadline)
         if not isinstance(outcome, Committed):
             return outcome
         still_ours = Compare(id_put.key, outcome.revision)
+        written = len(first)
         for part in rest:
-            outcome = await self.transact([still_ours], part, deadline)
+            puts = writes.partition_puts(topic.topic_id, part, first=written)
+            written += len(part)
+            outcome = await self.transact([still_ours], puts, deadline)
             if not isinstance(outcome, Committed):
                 break
         else:
@@ -286,20 +290,23 @@ class Controller:
         topic, have = planned.topic, len(planned.topic.partitions)
         unchanged = [Compare(keys.topic(topic.name), topic.revision)]
         commit_point = writes.topic_put(topic.name, topic.topic_id, have + len(planned.added))
-        partitions = writes.partition_puts(topic.topic_id, planned.added, first=have)
-        *parts, last = chunks_of(partitions, fixed_operations=2)
+        *parts, last = chunks_of(planned.added, fixed_operations=2)
+        written = have
         for part in parts:
-            outcome = await self.transact(unchanged, part, deadline)
+            puts = writes.partition_puts(topic.topic_id, part, first=written)
+            written += len(part)
+            outcome = await self.transact(unchanged, puts, deadline)
             if not isinstance(outcome, Committed):
                 return outcome
-        return await self.transact(unchanged, [commit_point, *last], deadline)
+        puts = writes.partition_puts(topic.topic_id, last, first=written)
+        return await self.transact(unchanged, [commit_point, *puts], deadline)
 
     async def _commit_deletion(self, topic: TopicImage, deadline: float) -> Outcome:
         unchanged = [Compare(keys.topic(topic.name), topic.revision)]
         deletes = writes.topic_deletes(topic)
         room = STORE_OPERATIONS_MAX - len(unchanged) - len(deletes)
-        partitions = writes.partition_deletes(topic.topic_id, range(len(topic.partitions)))
-        outcome = await self.transact(unchanged, [*deletes, *partitions[:room]], deadline)
+        partitions = writes.partition_deletes(topic.topic_id, range(min(room, len(topic.partitions))))
+        outcome = await self.transact(unchanged, [*deletes, *partitions], deadline)
         if isinstance(outcome, Committed):  # there may be more loose ones than we know of: of an enlargement under way
             await self._catch_up(outcome, deadline, at_least_s=CATCH_UP_S)
             await self.sweep(topic.topic_id, deadline)
@@ -309,13 +316,14 @@ class Controller:
         """Remove the loose partition keys of a topic. Gives up quietly when it meets somebody else's change, or an
         unsure store: what is loose harms nobody and the next start sweeps again."""
         deadline = self._deadline(TIMEOUT_MS) if deadline is None else deadline
-        while indexes := list(self.image.loose.get(topic_id, ())):
-            compares, operations = writes.loose_transaction(self.image, topic_id, indexes[: STORE_OPERATIONS_MAX - 2])
+        while loose := self.image.loose.get(topic_id):
+            indexes = list(islice(loose, STORE_OPERATIONS_MAX - 2))
+            compares, operations = writes.loose_transaction(self.image, topic_id, indexes)
             try:
                 outcome = await self.transact(compares, operations, deadline)
                 await self._catch_up(outcome, deadline)
             except BrokerError as error:
-                log.info("left %d loose partition key(s) for the next start: %s", len(indexes), error)
+                log.info("left %d loose partition key(s) for the next start: %s", len(loose), error)
                 return
             if not isinstance(outcome, Committed):
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from penstock.cluster.rows import PartitionState
@@ -31,3 +32,10 @@ class Delta(NamedTuple):
     broker_configs: tuple[int | None, ...] = ()
     brokers: tuple[int, ...] = ()
     features: tuple[str, ...] = ()
+
+    def pieces(self, partitions_max: int) -> Iterator[Delta]:
+        """The same in pieces of so many partitions; the last one has everything else."""
+        *first, last = range(0, len(self.partitions) or 1, partitions_max)
+        for at in first:
+            yield Delta(self.revision, self.partitions[at : at + partitions_max])
+        yield self._replace(partitions=self.partitions[last:])

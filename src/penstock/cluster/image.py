@@ -160,11 +160,20 @@ class MetadataImage:
         elif self._clashing.get(clash_name(name)) == name:
             del self._clashing[clash_name(name)]
 
-    def _find_loose(self, topic_id: TopicId) -> None:
+    def _find_loose(self, topic_id: TopicId, touched: Iterable[int] | None) -> None:
+        """``touched``: the only partitions that can have become loose, or ceased to be."""
         name = self._key_names.get(topic_id)
         count = self._topic_keys[name].partitions if name is not None else 0
         held = self._partitions.get(topic_id, {})
-        beyond = {index: state for index, state in sorted(held.items()) if index >= count}
+        if touched is None:
+            beyond = {index: state for index, state in sorted(held.items()) if index >= count}
+        else:
+            beyond = self.loose.get(topic_id, {})
+            for index in touched:
+                if index >= count and index in held:
+                    beyond[index] = held[index]
+                else:
+                    beyond.pop(index, None)
         if beyond:
             self.loose[topic_id] = beyond
         else:
@@ -253,8 +262,9 @@ class _Step:
                 if before is None:
                     created.append(name)
                 here += _differences(before, after)
-        for topic_id in sorted({*self._touched, *self._gone_ids.values(), *self._ids_of(names)}):
-            image._find_loose(topic_id)
+        changed_ids = {*self._gone_ids.values(), *self._ids_of(self._names)}  # those of topics whose key changed
+        for topic_id in sorted({*self._touched, *changed_ids}):
+            image._find_loose(topic_id, None if topic_id in changed_ids else sorted(self._touched[topic_id]))
         return Delta(
             revision=revision,
             partitions=(*gone, *here),

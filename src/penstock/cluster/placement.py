@@ -39,6 +39,8 @@ def place(
     candidates = sorted(brokers, key=lambda broker: broker.id)
     up_count = sum(not broker.fenced for broker in candidates)
     _check(replication_factor, len(candidates), up_count)
+    if len(candidates) == 1:
+        return [(candidates[0].id,)] * partitions
     racks: dict[str, _Rack] = {}
     for broker in candidates:
         rack = racks.setdefault(broker.rack or "", _Rack())

@@ -9,7 +9,7 @@ middle is harmless: the next start does it all again, with larger epochs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -114,7 +114,8 @@ async def bump_leader_epochs(controller: Controller) -> int:
         if not due:
             return count
         last_revision = controller.image.revision
-        for part in chunks_of(_bumps(controller, due), fixed_operations=0, operations_each=2):
+        for some in chunks_of(list(due), fixed_operations=0, operations_each=2):
+            part = _bumps(controller, some)
             compares = [Compare(write.key, controller.image.key_revision(write.key)) for write in part]
             outcome = await controller.transact(compares, part, deadline)
             last_revision = max(last_revision, outcome.revision)
@@ -125,11 +126,14 @@ async def bump_leader_epochs(controller: Controller) -> int:
     raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, "the leader epochs could not be raised")
 
 
-def _bumps(controller: Controller, due: Mapping[tuple[TopicId, int], int]) -> list[Put | Delete]:
+def _bumps(controller: Controller, due: Iterable[tuple[TopicId, int]]) -> list[Put | Delete]:
     image = controller.image
     puts: list[Put | Delete] = []
     for topic_id, index in due:
-        state = image.topics[image.topic_names[topic_id]].partitions[index]
+        name = image.topic_names.get(topic_id)
+        state = image.partition(name, index) if name is not None else None
+        if state is None:
+            continue  # deleted meanwhile
         bumped = msgspec.structs.replace(
             state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1
         )

@@ -223,13 +223,13 @@ def _placed(image: MetadataImage, topic: NewTopic, defaults: TopicDefaults, rand
 
 
 def _states(image: MetadataImage, replicas: Sequence[tuple[int, ...]]) -> tuple[PartitionState, ...]:
-    states = []
-    for broker_ids in replicas:
+    states: dict[tuple[int, ...], PartitionState] = {}
+    for broker_ids in set(replicas):
         isr = tuple(broker_id for broker_id in broker_ids if not image.brokers[broker_id].fenced)
-        states.append(
-            PartitionState(leader=isr[0], leader_epoch=0, partition_epoch=0, replicas=tuple(broker_ids), isr=isr)
+        states[broker_ids] = PartitionState(
+            leader=isr[0], leader_epoch=0, partition_epoch=0, replicas=tuple(broker_ids), isr=isr
         )
-    return tuple(states)
+    return tuple(states[broker_ids] for broker_ids in replicas)
 
 
 def _bad_assignment(message: str) -> BrokerError:

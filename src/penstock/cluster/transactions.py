@@ -9,9 +9,12 @@ what changed them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from penstock.model import OutcomeUnknown
 from penstock.ports import STORE_OPERATIONS_MAX, Clock, Committed, Compare, Conflict, Delete, MetadataStore, Put
+
+T = TypeVar("T")
 
 RETRY_FIRST_S = 0.05
 RETRY_MAX_S = 1.0
@@ -59,10 +62,8 @@ def effect_revision(compares: Sequence[Compare], writes: Sequence[Put | Delete],
     return revision or None
 
 
-def chunks_of(
-    writes: Sequence[Put | Delete], *, fixed_operations: int, operations_each: int = 1
-) -> list[Sequence[Put | Delete]]:
-    """Cut ``writes`` so that each part, with its compares (``fixed_operations`` once, and ``operations_each`` per
-    write, the write itself included), fits into one transaction."""
+def chunks_of(written: Sequence[T], *, fixed_operations: int, operations_each: int = 1) -> list[Sequence[T]]:
+    """Cut what is to be written so that each part, with its compares (``fixed_operations`` once, and
+    ``operations_each`` per write, the write itself included), fits into one transaction."""
     size = (STORE_OPERATIONS_MAX - fixed_operations) // operations_each
-    return [writes[start : start + size] for start in range(0, len(writes), size)]
+    return [written[start : start + size] for start in range(0, len(written), size)]

@@ -27,6 +27,7 @@ from penstock.storage.journal import Journal, JournalFile
 from penstock.storage.log import PartitionLog
 from penstock.storage.log_checkpoint import LogCheckpoint
 from penstock.storage.segment_files import Housekeeping, SyncFailed, prune_snapshots, save
+from penstock.storage.slices import in_slices
 
 _log = logging.getLogger(__name__)
 
@@ -142,12 +143,15 @@ class CheckpointRounds:
 
     async def round(self) -> None:
         async with self._lock:
-            logs, self._changed = list(self._changed), {}
-            busy = [log for log in logs if log.is_being_cut]
-            self._changed.update(dict.fromkeys(busy))
-            fit = [log for log in logs if not (log.is_being_cut or log.is_closed or log.failure is not None)]
-            if fit and self._commits.failed is None:
-                await self._complete([log_checkpoint.begin(log) for log in fit])
+            logs, self._changed = self._changed, {}
+            points: list[LogCheckpoint] = []
+            async for log in in_slices(logs):
+                if log.is_being_cut:
+                    self._changed[log] = None
+                elif not log.is_closed and log.failure is None and self._commits.failed is None:
+                    points.append(log_checkpoint.begin(log))
+            if points:
+                await self._complete(points)
 
     async def close(self) -> bool:
         """The last round, of every log that was touched. False: not everything could be written."""
@@ -222,7 +226,7 @@ class CheckpointRounds:
             )
             if self._commits.failed is not None:
                 return False  # another sync was told what this one was not
-            for point in written:
+            async for point in in_slices(written):
                 if log_checkpoint.finish(point):
                     point.log.recovery_point = max(point.log.recovery_point, point.end_offset)
             await self._write_offsets()

@@ -11,7 +11,7 @@ folders         of known partitions are loaded; others are left alone or set asi
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -160,10 +160,22 @@ def _topic_id_of(fs: FileSystem, path: str) -> TopicId | None:
         return None
 
 
-def move_away(fs: FileSystem, data_dir: str, name: str, new_name: str) -> str | None:
-    """Rename a partition's folder, durably; returns its new path, None when there is no such folder."""
-    if not fs.exists(f"{data_dir}/{name}"):
-        return None
-    fs.rename(f"{data_dir}/{name}", f"{data_dir}/{new_name}")
-    fs.sync_dir(data_dir)
-    return f"{data_dir}/{new_name}"
+def move_away(fs: FileSystem, data_dir: str, moves: Sequence[tuple[str, str]]) -> list[str | OSError | None]:
+    """Rename partitions' folders (name, new name), durably; returns their new paths. None: there is no such folder."""
+    moved = [_move(fs, f"{data_dir}/{name}", f"{data_dir}/{new_name}") for name, new_name in moves]
+    if any(isinstance(each, str) for each in moved):
+        try:
+            fs.sync_dir(data_dir)
+        except OSError as error:
+            return [error if isinstance(each, str) else each for each in moved]
+    return moved
+
+
+def _move(fs: FileSystem, path: str, new_path: str) -> str | OSError | None:
+    try:
+        if not fs.exists(path):
+            return None
+        fs.rename(path, new_path)
+    except OSError as error:
+        return error
+    return new_path

@@ -16,7 +16,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from penstock.config.broker import StorageSettings
 from penstock.config.compaction import CompactionSettings
@@ -39,6 +39,7 @@ from penstock.storage.recovery import Found, Recovered
 from penstock.storage.recovery_workers import recover_all
 from penstock.storage.removals import Removals
 from penstock.storage.segment_files import SyncFailed
+from penstock.storage.slices import LOGS_PER_SLICE, in_slices
 from penstock.storage.tracked_workers import TrackedWorkers
 
 if TYPE_CHECKING:
@@ -50,6 +51,14 @@ COMPACTION_DELAY_S = 1.0
 """The start goes first: compaction is not even imported before, nor as long as no log asks for it."""
 
 DEFAULT_COMPACTION = CompactionSettings()
+
+
+class _Doomed(NamedTuple):
+    """A log whose topic is deleted. ``former``: another of its name, which is being deleted."""
+
+    log: PartitionLog
+    former: asyncio.Future[None] | None
+    gone: asyncio.Future[None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +199,8 @@ class LogManager:
             directory_id = names.id_text(self._random.random_bytes(16))
             self._identity = FolderIdentity(cluster_id, node_id, directory_id)
             await self._workers.run(data_folder.write_identity, self._fs, self.data_dir, self._identity)
-        unique = [self._random.random_bytes(16) for _ in known]
+        chance = self._random.random_bytes(16 * len(known))
+        unique = [chance[at : at + 16] for at in range(0, len(chance), 16)]
         contents = await self._workers.run(data_folder.look, self._fs, self.data_dir, dict(known), unique)
         self.strays = contents.strays
         self._high_watermarks = contents.high_watermarks
@@ -201,7 +211,7 @@ class LogManager:
         except SyncFailed:
             self._fs.leave_note(f"{self.data_dir}/{names.SYNC_FAILED}")
             raise
-        for tp in known:
+        async for tp in in_slices(known):
             if tp not in self._logs:
                 self.create(tp, known[tp], config_of(tp.topic))
         await take_in(
@@ -281,38 +291,54 @@ class LogManager:
         self._logs[tp] = log
         return log
 
-    def delete(self, tp: TopicPartition) -> Coroutine[Any, Any, None]:
-        """Forget the log at once: the name is free for another topic when this returns. What is to be awaited renames
-        its folder, which is removed after ``file.delete.delay.ms``."""
-        log = self._logs.pop(tp, None)
-        if log is None:
-            return _nothing()
-        log.refuse()
-        self._rounds.forget(log)
-        self.commits.forget(log)
-        former = self._deletions.get(tp)
-        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._deletions[tp] = gone
-        return self._delete(log, former, gone)
+    def delete(self, *tps: TopicPartition) -> Coroutine[Any, Any, None]:
+        """Forget the logs at once: the names are free for other topics when this returns. What is to be awaited renames
+        their folders, some at a time, which are removed after ``file.delete.delay.ms``."""
+        doomed: list[_Doomed] = []
+        for tp in tps:
+            log = self._logs.pop(tp, None)
+            if log is None:
+                continue
+            log.refuse()
+            self._rounds.forget(log)
+            self.commits.forget(log)
+            gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            doomed.append(_Doomed(log, self._deletions.get(tp), gone))
+            self._deletions[tp] = gone
+        return self._delete(doomed)
 
-    async def _delete(self, log: PartitionLog, former: asyncio.Future[None] | None, gone: asyncio.Future[None]) -> None:
-        tp = log.tp
-        try:
+    async def _delete(self, doomed: list[_Doomed]) -> None:
+        for at in range(0, len(doomed), LOGS_PER_SLICE):
+            some = doomed[at : at + LOGS_PER_SLICE]
+            try:
+                await self._move_away(some)
+            finally:
+                for log, _, gone in some:
+                    if self._deletions.get(log.tp) is gone:
+                        del self._deletions[log.tp]
+                    gone.set_result(None)
+
+    async def _move_away(self, doomed: list[_Doomed]) -> None:
+        for log, former, _ in doomed:
             if former is not None:
                 await asyncio.shield(former)
             await log.stop()
             self._rounds.forget(log)  # a change that was under way may have entered it again
-            await self._rounds.settled()
-            new_name = names.renamed_folder(tp, self._random.random_bytes(16), names.DELETE_FOLDER)
-            path = await self._workers.run(data_folder.move_away, self._fs, self.data_dir, str(tp), new_name)
-            if path is not None:
-                self._removals.later([path], log.config.file_delete_delay_ms)
-        except OSError as error:
-            _log.error("the folder of the deleted %s could not be renamed: %s", tp, error)
-        finally:
-            if self._deletions.get(tp) is gone:
-                del self._deletions[tp]
-            gone.set_result(None)
+        await self._rounds.settled()
+        unique = self._random.random_bytes(16 * len(doomed))
+        moves = [
+            (str(each.log.tp), names.renamed_folder(each.log.tp, unique[16 * n : 16 * n + 16], names.DELETE_FOLDER))
+            for n, each in enumerate(doomed)
+        ]
+        moved = await self._workers.run(data_folder.move_away, self._fs, self.data_dir, moves)
+        going: dict[int, list[str]] = {}  # by the delay
+        for each, path in zip(doomed, moved, strict=True):
+            if isinstance(path, OSError):
+                _log.error("the folder of the deleted %s could not be renamed: %s", each.log.tp, path)
+            elif path is not None:
+                going.setdefault(each.log.config.file_delete_delay_ms, []).append(path)
+        for delay_ms, paths in going.items():
+            self._removals.later(paths, delay_ms)
 
     async def _folder_is_free(self, tp: TopicPartition) -> None:
         """A topic of the same name may have been deleted: wait until its folder is out of the way, and take what is
@@ -413,7 +439,7 @@ class LogManager:
         """Apply every log's retention now; returns how many segments went."""
         self.meters.retention_runs += 1
         count = 0
-        for log in list(self._logs.values()):
+        async for log in in_slices(self._logs.values()):
             try:
                 count += await log.delete_old_segments(self._clock.now_ms())
             except Exception as error:  # one log's trouble must not keep the others from being tidied
@@ -424,12 +450,8 @@ class LogManager:
         while True:
             await self._clock.sleep(self._config.producer_id_check_interval_ms / 1_000)
             now_ms = self._clock.now_ms()
-            for log in self._logs.values():
+            async for log in in_slices(self._logs.values()):
                 log.producers.expire(now_ms)
-
-
-async def _nothing() -> None:
-    pass
 
 
 def _compactor() -> type[Compactor]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.broker.fetch_sessions import EPOCH_MAX, FetchPartition, FetchSession, FetchSessions, Key
+import pytest
+
+from penstock.broker import fetch_sessions
+from penstock.broker.fetch_sessions import (
+    EPOCH_MAX,
+    PARTITION_BYTES,
+    FetchPartition,
+    FetchSession,
+    FetchSessions,
+    Key,
+)
 from penstock.broker.handlers.fetch_wire import PartitionData
 from penstock.model import ErrorCode
 
@@ -124,3 +134,60 @@ def test_an_old_session_that_is_smaller_makes_place_for_a_larger_one() -> None:
 
 def test_no_slots_means_no_sessions() -> None:
     assert sessions(slots=0).open(wanted(0), by_topic_id=False, now_s=0.0) is None
+
+
+def memory_for(monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
+    """As many partitions as that, of a topic called t, and not one more."""
+    monkeypatch.setattr(fetch_sessions, "SESSIONS_BYTES_MAX", partitions * (PARTITION_BYTES + 1))
+
+
+def test_sessions_remember_no_more_partitions_than_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_for(monkeypatch, 10)
+    cache = sessions()
+    opened(cache, range(6))
+    assert cache.open(wanted(*range(5)), by_topic_id=False, now_s=0.0) is not None, "a larger one made place"
+    opened(cache, range(5))
+    assert cache.open(wanted(*range(5)), by_topic_id=False, now_s=0.0) is None
+    assert len(cache) == 2 and cache.size_bytes == 10 * (PARTITION_BYTES + 1)
+
+
+def test_a_long_name_counts_as_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_for(monkeypatch, 10)
+    name = "n" * 10 * (PARTITION_BYTES + 1)
+    partition = FetchPartition((name, 0), 0, 1_000, -1, -1)
+    assert sessions().open({partition.key: partition}, by_topic_id=False, now_s=0.0) is None
+
+
+def test_an_idle_session_makes_room_for_a_larger_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_for(monkeypatch, 10)
+    cache = sessions()
+    opened(cache, range(3))
+    assert cache.open(wanted(*range(8)), by_topic_id=False, now_s=120.0) is None
+    assert cache.open(wanted(*range(8)), by_topic_id=False, now_s=121.0) is not None
+    assert len(cache) == 1
+
+
+def test_a_session_that_outgrows_the_memory_is_gone_unless_a_larger_one_makes_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory_for(monkeypatch, 10)
+    cache = sessions()
+    large, small = opened(cache, range(6)), opened(cache, range(4))
+    cache.add(small, wanted(4).values())
+    assert cache.fits(small, now_s=0.0)
+    assert cache.find(large.id, 1, by_topic_id=False, now_s=0.0) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    cache.add(small, wanted(*range(11)).values())
+    assert not cache.fits(small, now_s=0.0)
+    assert len(cache) == 0 and cache.size_bytes == 0
+
+
+def test_what_a_session_forgets_is_free_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory_for(monkeypatch, 10)
+    cache = sessions()
+    session = opened(cache, range(10))
+    cache.forget(session, [("t", index) for index in range(20)])
+    assert cache.size_bytes == 0
+    cache.drop(session.id)
+    cache.add(session, wanted(1, 2).values())
+    cache.forget(session, [("t", 1)])
+    assert cache.size_bytes == 0, "one that is gone counts no more"

@@ -14,6 +14,7 @@ from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import AllowAll, Authorizer
 from penstock.broker.slots import Slot
+from penstock.broker.turns import Turns
 from penstock.cluster.delta import Delta, PartitionChange
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import PartitionState
@@ -24,6 +25,7 @@ from penstock.model import ErrorCode, TopicId, TopicPartition
 from penstock.protocol.apis import request_encoder, response_decoder
 from penstock.protocol.schema.produce import ProduceRequest
 from penstock.telemetry.requests import RequestMeters
+from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build
 from support.wire import request_header
 from unit.storage.storage_rig import NOW_MS, TOPIC_ID, Rig
@@ -150,6 +152,8 @@ class World:
             rig.manager.looks,
             RequestMeters().of("Produce"),
             ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
+            Turns(rig.clock, rig.tasks),
+            SimulatedWorkers(rig.clock),
         )
         return self
 

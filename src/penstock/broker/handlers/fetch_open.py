@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
 
 from penstock.broker.connection import Connection
 from penstock.broker.fetch_sessions import (
@@ -14,11 +16,20 @@ from penstock.broker.fetch_sessions import (
     Key,
 )
 from penstock.broker.handlers.fetch_wire import FIRST_WITH_TOPIC_ID, Endpoint
+from penstock.broker.turns import PARTITIONS_PER_SLICE, check_count
+from penstock.coordination.slices import Work
 from penstock.model import ErrorCode
 from penstock.ports import Clock
+from penstock.protocol.apis import request_decoder
+from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.fetch import FetchRequest
 
 READ_COMMITTED = 1
+LONG_WAIT_MS = 60_000
+"""A longer wait is cut to ``connections.max.idle.ms``: Kafka closes a connection that is silent for so long."""
+
+WAIT_MS_MAX = 0x7FFFFFFF
+"""The longest that can be asked for."""
 
 
 class Fetch:
@@ -29,6 +40,7 @@ class Fetch:
         "bytes_max",
         "connection",
         "correlation_id",
+        "is_wide",
         "max_wait_ms",
         "min_bytes",
         "rack",
@@ -53,6 +65,8 @@ class Fetch:
     wanted: list[FetchPartition]
     session: FetchSession | None
     session_is_new: bool
+    is_wide: bool
+    """It reads more partitions than the loop looks at in one slice."""
 
     def endpoint(self) -> Endpoint:
         """This broker, as the connection's listener calls it: the hint for whoever asks for a leader."""
@@ -69,53 +83,131 @@ class FetchOpener:
         sessions: FetchSessions,
         clock: Clock,
         bytes_max: Callable[[], int],
+        wait_ms_max: Callable[[], int],
     ) -> None:
         self._broker_id = broker_id
         self._rack = rack
         self._sessions = sessions
         self._clock = clock
         self._bytes_max = bytes_max
+        self._wait_ms_max = wait_ms_max
 
     def open(
         self, connection: Connection, request: FetchRequest, version: int, correlation_id: int
-    ) -> Fetch | ErrorCode:
+    ) -> Fetch | ErrorCode | TooWide:
         """Settle session, partitions and limits; a code refuses the whole request."""
+        fetch = self._limited(connection, request, version, correlation_id)
+        by_topic_id = version >= FIRST_WITH_TOPIC_ID
+        asked = asked_partitions(request, by_topic_id=by_topic_id)
+        if len(asked) > PARTITIONS_PER_SLICE:
+            return TooWide()
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._full(fetch, request, asked)
+        session = self._find(request, by_topic_id=by_topic_id)
+        if isinstance(session, ErrorCode):
+            return session
+        self._sessions.add(session, asked.values())
+        if request.forgotten_topics_data:
+            self._sessions.forget(session, forgotten_partitions(request, by_topic_id=by_topic_id))
+        return self._incremental(fetch, session)
+
+    def open_in_slices(
+        self, connection: Connection, wide: WideRequest, version: int, correlation_id: int
+    ) -> Work[Fetch | ErrorCode]:
+        """The same for a request that names many partitions."""
+        request = wide.request
+        fetch = self._limited(connection, request, version, correlation_id)
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._full(fetch, request, wide.asked)
+        session = self._find(request, by_topic_id=version >= FIRST_WITH_TOPIC_ID)
+        if isinstance(session, ErrorCode):
+            return session
+        asked, forgotten = iter(wide.asked.values()), iter(wide.forgotten)
+        while some := list(islice(asked, PARTITIONS_PER_SLICE)):
+            self._sessions.add(session, some)
+            yield
+        while keys := list(islice(forgotten, PARTITIONS_PER_SLICE)):
+            self._sessions.forget(session, keys)
+            yield
+        return self._incremental(fetch, session)
+
+    def _limited(self, connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> Fetch:
         fetch = Fetch()
         fetch.broker_id = self._broker_id
         fetch.rack = self._rack
         fetch.version = version
         fetch.correlation_id = correlation_id
         fetch.connection = connection
-        by_topic_id = version >= FIRST_WITH_TOPIC_ID
-        asked = asked_partitions(request, by_topic_id=by_topic_id)
-        now_s = self._clock.monotonic()
-        fetch.session = None
-        fetch.session_is_new = False
-        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.drop(request.session_id)
-            if request.session_epoch == INITIAL_EPOCH and version >= 7:
-                fetch.session = self._sessions.open(asked, by_topic_id=by_topic_id, now_s=now_s)
-                fetch.session_is_new = True
-            fetch.wanted = list(asked.values())
-        else:
-            session = self._sessions.find(
-                request.session_id, request.session_epoch, by_topic_id=by_topic_id, now_s=now_s
-            )
-            if isinstance(session, ErrorCode):
-                return session
-            _update_session(session, asked, request, by_topic_id=by_topic_id)
-            session.bump_epoch()
-            if session.partitions:
-                fetch.session = session
-            else:
-                self._sessions.drop(session.id)
-            fetch.wanted = list(session.partitions.values())
         fetch.replica_id = request.replica_state.replica_id if version >= 15 else request.replica_id
         fetch.read_committed = request.isolation_level == READ_COMMITTED
         fetch.bytes_max = min(request.max_bytes, self._bytes_max())
         fetch.min_bytes = min(request.min_bytes, fetch.bytes_max)
-        fetch.max_wait_ms = request.max_wait_ms
+        wait_ms = request.max_wait_ms
+        fetch.max_wait_ms = wait_ms if wait_ms <= LONG_WAIT_MS else min(wait_ms, self._wait_ms_max())
+        fetch.session = None
+        fetch.session_is_new = fetch.is_wide = False
         return fetch
+
+    def _full(self, fetch: Fetch, request: FetchRequest, asked: dict[Key, FetchPartition]) -> Fetch:
+        """A request that lists all its partitions: without a session, or the first one of it."""
+        self._sessions.drop(request.session_id)
+        if request.session_epoch == INITIAL_EPOCH and fetch.version >= 7:
+            by_topic_id = fetch.version >= FIRST_WITH_TOPIC_ID
+            fetch.session = self._sessions.open(asked, by_topic_id=by_topic_id, now_s=self._clock.monotonic())
+            fetch.session_is_new = True
+        fetch.wanted = list(asked.values())
+        fetch.is_wide = len(asked) > PARTITIONS_PER_SLICE
+        return fetch
+
+    def _find(self, request: FetchRequest, *, by_topic_id: bool) -> FetchSession | ErrorCode:
+        now_s = self._clock.monotonic()
+        session_id, epoch = request.session_id, request.session_epoch
+        session = self._sessions.find(session_id, epoch, by_topic_id=by_topic_id, now_s=now_s)
+        if isinstance(session, FetchSession):
+            session.bump_epoch()
+        return session
+
+    def _incremental(self, fetch: Fetch, session: FetchSession) -> Fetch | ErrorCode:
+        """A request of a session, which has been brought up to date."""
+        if not self._sessions.fits(session, now_s=self._clock.monotonic()):
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND  # what an evicted session gets: the client lists all anew
+        if session.partitions:
+            fetch.session = session
+        else:
+            self._sessions.drop(session.id)
+        fetch.is_wide = len(session.partitions) > PARTITIONS_PER_SLICE
+        fetch.wanted = [] if fetch.is_wide else list(session.partitions.values())  # a wide one lists them at its turn
+        return fetch
+
+
+class TooWide:
+    """A request that is not to be opened in one go. Nothing has been done."""
+
+
+class WideRequest(NamedTuple):
+    """A request that names many partitions, decoded by a worker: ``request`` itself has none of them any more."""
+
+    request: FetchRequest
+    asked: dict[Key, FetchPartition]
+    forgotten: list[Key]
+
+
+def decode_wide(frame: bytes, version: int) -> WideRequest:
+    """For a worker. Raises ``MalformedMessage``."""
+    _, position = decode_request_header(frame, 0)
+    request: FetchRequest
+    request, _ = request_decoder(1, version)(frame, position)
+    by_topic_id = version >= FIRST_WITH_TOPIC_ID
+    check_count(len(request.topics))
+    check_count(len(request.forgotten_topics_data))
+    for topic in request.topics:
+        check_count(len(topic.partitions))
+    for forgotten_topic in request.forgotten_topics_data:
+        check_count(len(forgotten_topic.partitions))
+    asked = asked_partitions(request, by_topic_id=by_topic_id)
+    forgotten = list(forgotten_partitions(request, by_topic_id=by_topic_id))
+    request.topics, request.forgotten_topics_data = [], []
+    return WideRequest(request, asked, forgotten)
 
 
 def asked_partitions(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:
@@ -130,16 +222,8 @@ def asked_partitions(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, F
     return asked
 
 
-def _update_session(
-    session: FetchSession, asked: dict[Key, FetchPartition], request: FetchRequest, *, by_topic_id: bool
-) -> None:
-    for key, partition in asked.items():
-        known = session.partitions.get(key)
-        if known is None:
-            session.partitions[key] = partition
-        else:
-            known.update(partition)
+def forgotten_partitions(request: FetchRequest, *, by_topic_id: bool) -> Iterator[Key]:
     for forgotten in request.forgotten_topics_data:
         name: str | bytes = forgotten.topic_id if by_topic_id else forgotten.topic
         for index in forgotten.partitions:
-            session.partitions.pop((name, index), None)
+            yield name, index

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
 from penstock.broker.fetch_sessions import FetchPartition
+from penstock.model import ErrorCode
 from penstock.ports import Part
 
 FIRST_FLEXIBLE = 12
@@ -94,6 +95,18 @@ def encode(
     size_bytes = 4 + len(flexible_header) + sum(map(len, parts))
     parts.insert(0, _size_and_id(size_bytes, correlation_id) + flexible_header)
     return parts
+
+
+def failed_response(version: int, correlation_id: int, session_id: int, asked: Iterable[FetchPartition]) -> list[Part]:
+    """The whole request failed, in Kafka's form: before v13 with an error for each partition too."""
+    code = ErrorCode.UNKNOWN_SERVER_ERROR
+    partitions = []
+    if version < FIRST_WITH_TOPIC_ID:
+        for wanted in asked:
+            data = PartitionData(wanted, code)
+            data.aborted = ()
+            partitions.append(data)
+    return encode(version, correlation_id, partitions, error_code=code, session_id=session_id)
 
 
 class _Writer:

@@ -12,14 +12,23 @@ Versions    v3 RecordBatch v2 only · v5 log start offset · v7 zstd · v8 recor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from penstock.broker.api import Api
 from penstock.broker.connection import Connection
 from penstock.broker.handlers.produce_held import NeedsLook, Place, Prepared, Room
 from penstock.broker.handlers.produce_refusals import failed_result, refused_result
-from penstock.broker.handlers.produce_requests import AnyTopics, OneTopic, Request
+from penstock.broker.handlers.produce_requests import (
+    ZSTD_SINCE,
+    AnyTopics,
+    Entry,
+    OneTopic,
+    Request,
+    Topic,
+    decode,
+    entries_of,
+)
 from penstock.broker.handlers.produce_topics import ProduceTopics
 from penstock.broker.handlers.produce_transactions import (
     Admitted,
@@ -30,22 +39,25 @@ from penstock.broker.handlers.produce_transactions import (
     is_transactional,
     producers_of,
 )
+from penstock.broker.handlers.produce_wide import Served, WideProduces
 from penstock.broker.handlers.produce_wire import (
     BODY,
+    ELEMENTS_BY_HAND,
     ProducePrefix,
     Result,
+    count_elements,
     parse_one_partition,
     parse_partitions,
     parse_prefix,
 )
-from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces
+from penstock.broker.parked import ParkedOne, ParkedProduce, ParkedProduces, Wait
 from penstock.broker.replicas import Replica, Replicas
 from penstock.broker.security.authorizer import Authorizer
 from penstock.broker.timing import note, serve_timed
-from penstock.model import BrokerError, ErrorCode, StorageFailed, invariant
-from penstock.ports import Clock, Tasks
-from penstock.protocol.apis import request_decoder
-from penstock.protocol.header import decode_request_header
+from penstock.broker.turns import LARGE_REQUEST_BYTES, Turns
+from penstock.coordination.home import Producer
+from penstock.model import BrokerError, ErrorCode, StorageFailed
+from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader
 from penstock.storage.admission import BatchRefused, LookNeeded, admit, plain_header
 from penstock.storage.log import PartitionLog
@@ -55,12 +67,7 @@ from penstock.telemetry.requests import RequestMeter
 API = Api(key=0, versions=range(3, 14), name="Produce")
 
 ALL = -1
-ZSTD_SINCE = 7
 LONG_WAY = b""  # no answer is empty
-
-Entry = tuple[int, memoryview]
-"""A partition's index and its records field, which points into the receive buffer."""
-Topic = tuple[dict[int, Replica] | ErrorCode, Sequence[Entry]]
 
 
 class ProduceHandler:
@@ -74,15 +81,19 @@ class ProduceHandler:
         looks: Looks,
         meter: RequestMeter,
         transactions: ProduceTransactions,
+        turns: Turns,
+        workers: Workers,
     ) -> None:
         self._meter = meter
-        self._transactions = transactions
+        self.transactions = transactions
         self._replicas = replicas
-        self._topics = ProduceTopics(replicas, authorizer)
+        self.topics = ProduceTopics(replicas, authorizer)
         self._parked = parked
         self._clock = clock
         self._tasks = tasks
         self._looks = looks
+        self._turns = turns
+        self._wide = WideProduces(self, parked, turns, clock, tasks, looks, workers, meter)
 
     def receive(
         self,
@@ -110,10 +121,10 @@ class ProduceHandler:
             prefix = connection.produce_prefix = parse_prefix(buffer, start, end, version)
             if prefix is None:
                 return self._receive_any(connection, view, start, end, version, correlation_id)
-            self._topics.resolve(connection, prefix)
+            self.topics.resolve(connection, prefix)
         one = parse_one_partition(prefix, buffer, view, start, end)
         if one is not None:
-            replica = prefix.quick.get(one[0])
+            replica = prefix.quick.get(one[0]) or self.topics.quick(prefix, one[0])
             if replica is not None and connection.prepared_produce is None:
                 answer = self._append_quickly(connection, prefix, correlation_id, replica, one)
                 if answer is not LONG_WAY:
@@ -164,19 +175,33 @@ class ProduceHandler:
     def _receive_any(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
     ) -> bytes | None:
-        header, position = decode_request_header(view[:end], start)
-        message, _ = request_decoder(0, version)(view[:end], position)
-        request = AnyTopics(
-            version,
-            correlation_id,
-            [(t.name, t.topic_id) for t in message.topic_data],
-            transactional_id=message.transactional_id,
-        )
+        if end - start > LARGE_REQUEST_BYTES and count_elements(view, start, end, version) > ELEMENTS_BY_HAND:
+            self._receive_wide(connection, view, start, end, version, correlation_id)
+            return None
+        message, client_id = decode(view[:end], start, version)
+        named = [(t.name, t.topic_id) for t in message.topic_data]
+        request = AnyTopics(version, correlation_id, named, transactional_id=message.transactional_id)
         topics: list[Topic] = []
         for topic in message.topic_data:
-            replicas = self._topics.find(connection, version, topic.name, topic.topic_id, header.client_id)
-            topics.append((replicas, [(p.index, _view(p.records)) for p in topic.partition_data]))
+            replicas = self.topics.find(connection, version, topic.name, topic.topic_id, client_id)
+            topics.append((replicas, entries_of(topic)))
         return self._append(connection, request, message.acks, message.timeout_ms, topics)
+
+    def _receive_wide(
+        self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
+    ) -> None:
+        prepared = connection.prepared_produce
+        if isinstance(prepared, Served):  # it has taken effect, and is answered through its slot
+            connection.prepared_produce = None
+            note(self._meter, self._clock, connection, prepared.newest_before, prepared.since_s)
+            self._meter.timed_apart()
+            return
+        self._meter.uncount()
+        if self._turns.is_turn_of(connection):
+            connection.serve_again_later()  # its batches stay where they are until they are appended
+            self._turns.take(connection, self._wide.serve(connection, view[:end], start, version, correlation_id))
+        else:
+            self._turns.wait(connection, "a wide produce")
 
     # --- the same for every shape of request
 
@@ -190,15 +215,43 @@ class ProduceHandler:
     ) -> bytes | None:
         now_ms = self._clock.now_ms()
         prepared, connection.prepared_produce = connection.prepared_produce, None
+        outcomes, looks, rooms, has_transactional = self.admit(topics, acks, request.version, now_ms, prepared)
+        asks: list[Ask] = []
+        if has_transactional:
+            refused = self.refuse_transaction(connection, request.transactional_id, producers_of(outcomes))
+            if refused is not None:  # as a whole
+                rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
+                return self._answer(connection, request, acks, timeout_ms, rows, [])
+            asks = self.transactions.asks(outcomes, request.version, prepared.words if prepared is not None else {})
+        if looks or rooms or asks:
+            prepared = prepared or Prepared(self._clock.monotonic())
+            prepared.keep_rewritten(outcomes)
+            self._hold_back(connection, prepared, request, looks, rooms, asks, now_ms)
+            return None
+        if prepared is None:
+            results, waits = self.append(topics, outcomes, request.version, acks, now_ms, None)
+            return self._answer(connection, request, acks, timeout_ms, results, waits)
+        newest = connection.newest_slot
+        results, waits = self.append(topics, outcomes, request.version, acks, now_ms, prepared)
+        answer = self._answer(connection, request, acks, timeout_ms, results, waits)
+        note(self._meter, self._clock, connection, newest, prepared.since_s)
+        self._meter.timed_apart()
+        return answer
+
+    def admit(
+        self, topics: Sequence[Topic], acks: int, version: int, now_ms: int, prepared: Prepared | None, first: int = 0
+    ) -> tuple[list[list[Result | Admitted]], list[NeedsLook], list[Room], bool]:
+        """What is to be appended, by topic; what must be looked at or made room for before; and whether there is
+        anything transactional. ``first``: the number of the first topic in the request."""
         outcomes: list[list[Result | Admitted]] = []
         looks: list[NeedsLook] = []
         rooms: list[Room] = []
         has_transactional = False
-        for topic_number, (replicas, entries) in enumerate(topics):
+        for topic_number, (replicas, entries) in enumerate(topics, first):
             outcome: list[Result | Admitted] = []
             for number, entry in enumerate(entries):
                 has_transactional |= is_transactional(entry[1])
-                one = self._admit(replicas, entry, acks, request.version, now_ms, prepared, (topic_number, number))
+                one = self._admit(replicas, entry, acks, version, now_ms, prepared, (topic_number, number))
                 if isinstance(one, NeedsLook):
                     looks.append(one)
                     outcome.append(Result(entry[0]))  # keeps the place: the request is served again anyway
@@ -209,25 +262,7 @@ class ProduceHandler:
                     if not replica.partition.log.can_append(len(batch), header.max_timestamp, now_ms):
                         rooms.append((replica, len(batch), header.max_timestamp))
             outcomes.append(outcome)
-        asks: list[Ask] = []
-        if has_transactional:
-            refused = self._refuse_transaction(connection, request.transactional_id, outcomes)
-            if refused is not None:  # as a whole
-                rows = [[Result(entry[0], refused) for entry in entries] for _, entries in topics]
-                return self._answer(connection, request, acks, timeout_ms, rows, [])
-            asks = self._transactions.asks(outcomes, request.version, prepared.words if prepared is not None else {})
-        if looks or rooms or asks:
-            prepared = prepared or Prepared(self._clock.monotonic())
-            prepared.keep_rewritten(outcomes)
-            self._hold_back(connection, prepared, request, looks, rooms, asks, now_ms)
-            return None
-        if prepared is None:
-            return self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms)
-        newest = connection.newest_slot
-        answer = self._append_all(connection, request, acks, timeout_ms, topics, outcomes, now_ms, prepared)
-        note(self._meter, self._clock, connection, newest, prepared.since_s)
-        self._meter.timed_apart()
-        return answer
+        return outcomes, looks, rooms, has_transactional
 
     def _admit(
         self,
@@ -266,13 +301,13 @@ class ProduceHandler:
             return refused_result(index, refused, records, log.log_start_offset, codec_first=version < ZSTD_SINCE)
         return replica, batch, header
 
-    def _refuse_transaction(
-        self, connection: Connection, transactional_id: str | None, outcomes: Sequence[Sequence[Result | Admitted]]
+    def refuse_transaction(
+        self, connection: Connection, transactional_id: str | None, producers: Collection[Producer]
     ) -> ErrorCode | None:
         """Kafka refuses the whole request: a transactional batch without an id can't be authorised."""
-        if transactional_id is None or not self._topics.allows(connection, transactional_id):
+        if transactional_id is None or not self.topics.allows(connection, transactional_id):
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers_of(outcomes)) > 1 else None
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING if len(producers) > 1 else None
 
     def _hold_back(
         self,
@@ -287,7 +322,7 @@ class ProduceHandler:
         zstd_allowed = request.version >= ZSTD_SINCE
         ask = None
         if asks:
-            ask = partial(self._transactions.ask, request.transactional_id or "", request.version, asks)
+            ask = partial(self.transactions.ask, request.transactional_id or "", request.version, asks)
         connection.serve_again_later()
         self._meter.uncount()
         connection.hold()
@@ -304,27 +339,27 @@ class ProduceHandler:
 
         self._tasks.spawn("prepare a produce", prepare())
 
-    def _append_all(
+    def append(
         self,
-        connection: Connection,
-        request: Request,
-        acks: int,
-        timeout_ms: int,
         topics: Sequence[Topic],
         outcomes: Sequence[Sequence[Result | Admitted]],
+        version: int,
+        acks: int,
         now_ms: int,
-        prepared: Prepared | None = None,
-    ) -> bytes | None:
-        wait_for: list[tuple[Replica, int, int, int]] = []
+        prepared: Prepared | None,
+        first: int = 0,
+    ) -> tuple[list[list[Result]], list[Wait]]:
+        """The results by topic, and what has to become visible before they are told."""
+        wait_for: list[Wait] = []
         results: list[list[Result]] = []
-        for topic_number, outcome in enumerate(outcomes):
+        for topic_number, ((_, entries), outcome) in enumerate(zip(topics, outcomes, strict=True), first):
             row: list[Result] = []
-            for entry, admitted in zip(topics[topic_number][1], outcome, strict=True):
+            for entry, admitted in zip(entries, outcome, strict=True):
                 if isinstance(admitted, Result):
                     row.append(admitted)
                     continue
                 if is_in_transaction(admitted[2]):
-                    unverified = self._unverified(entry[0], admitted, request.version, prepared)
+                    unverified = self._unverified(entry[0], admitted, version, prepared)
                     if unverified is not None:
                         row.append(unverified)
                         continue
@@ -333,7 +368,7 @@ class ProduceHandler:
                     wait_for.append((admitted[0], end_offset, topic_number, len(row)))
                 row.append(result)
             results.append(row)
-        return self._answer(connection, request, acks, timeout_ms, results, wait_for)
+        return results, wait_for
 
     def _unverified(self, index: int, admitted: Admitted, version: int, prepared: Prepared | None) -> Result | None:
         """Why a transactional batch may not be appended, if so; to be asked right before that."""
@@ -342,7 +377,7 @@ class ProduceHandler:
         if isinstance(word, Refusal):
             return word.result(index)
         log = replica.partition.log
-        if not self._transactions.checks(version) or log.producers.is_verified(header, word):
+        if not self.transactions.checks(version) or log.producers.is_verified(header, word):
             return None
         return Result(index, ErrorCode.INVALID_TXN_STATE, log_start_offset=log.log_start_offset)
 
@@ -368,7 +403,7 @@ class ProduceHandler:
         acks: int,
         timeout_ms: int,
         results: list[list[Result]],
-        wait_for: list[tuple[Replica, int, int, int]],
+        wait_for: list[Wait],
     ) -> bytes | None:
         failures = [result.code for row in results for result in row if result.code]
         for code in failures:
@@ -387,9 +422,3 @@ class ProduceHandler:
 def _is_going_on(prefix: ProducePrefix, header: BatchHeader, log: PartitionLog) -> bool:
     """Whether a transactional batch is not the first one here of its transaction: its coordinator was asked before."""
     return prefix.may_use_transaction and log.producers.is_open(header.producer_id, header.producer_epoch)
-
-
-def _view(records: bytes | memoryview | None) -> memoryview:
-    """A records field as the codec gives it: null counts as empty, which no batch is."""
-    invariant(not isinstance(records, bytes), "a decoded batch must be a view of the receive buffer")
-    return memoryview(records if records is not None else b"")

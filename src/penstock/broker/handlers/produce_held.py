@@ -44,9 +44,10 @@ class Prepared:
         self.out_of_room: dict[Replica, StorageFailed] = {}
         self.words: dict[Replica, Word] = {}
 
-    def keep_rewritten(self, outcomes: Sequence[Sequence[Result | Admitted]]) -> None:
-        """Batches whose timestamps were set in place are admitted already, and must not be taken for the client's."""
-        for topic_number, outcome in enumerate(outcomes):
+    def keep_rewritten(self, outcomes: Sequence[Sequence[Result | Admitted]], first: int = 0) -> None:
+        """Batches whose timestamps were set in place are admitted already, and must not be taken for the client's.
+        ``first``: the number of the first topic in the request."""
+        for topic_number, outcome in enumerate(outcomes, first):
             for number, one in enumerate(outcome):
                 if not isinstance(one, Result) and one[2].is_append_time:
                     self.looked_at[topic_number, number] = (memoryview(bytearray(one[1])), one[2])

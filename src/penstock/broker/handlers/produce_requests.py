@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from penstock.broker.handlers.produce_wire import ProducePrefix, Result, one_topic_response, response
+from penstock.broker.replicas import Replica
+from penstock.model import ErrorCode, invariant
+from penstock.ports import Buffer
+from penstock.protocol.apis import request_decoder
+from penstock.protocol.header import decode_request_header
+from penstock.protocol.schema.produce import ProduceRequest
+
+ZSTD_SINCE = 7
+
+Entry = tuple[int, memoryview]
+"""A partition's index and its records field, which points into the receive buffer."""
+Topic = tuple[dict[int, Replica] | ErrorCode, Sequence[Entry]]
 
 
 class OneTopic:
@@ -43,3 +57,21 @@ class AnyTopics:
 
 
 Request = OneTopic | AnyTopics
+
+
+def decode(body: memoryview, start: int, version: int) -> tuple[ProduceRequest, str | None]:
+    """A request of any shape, and its client's id. Raises ``MalformedMessage``."""
+    header, position = decode_request_header(body, start)
+    message: ProduceRequest
+    message, _ = request_decoder(0, version)(body, position)
+    return message, header.client_id
+
+
+def entries_of(topic: ProduceRequest.TopicProduceData) -> list[Entry]:
+    return [(p.index, _view(p.records)) for p in topic.partition_data]
+
+
+def _view(records: Buffer | None) -> memoryview:
+    """A records field as the codec gives it: null counts as empty, which no batch is."""
+    invariant(not isinstance(records, bytes), "a decoded batch must be a view of the receive buffer")
+    return memoryview(records if records is not None else b"")

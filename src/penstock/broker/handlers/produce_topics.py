@@ -25,11 +25,19 @@ class ProduceTopics:
         name, topic_id = ("", prefix.topic_id) if by_id else (prefix.topic, b"")
         client_id = ADMIN_CLIENT_ID if prefix.raw.startswith(ADMIN_CLIENT_ID_RAW) else None
         prefix.replicas = self.find(connection, prefix.version, name, topic_id, client_id)
-        if isinstance(prefix.replicas, dict) and -1 <= prefix.acks <= 1:
-            prefix.quick = {index: replica for index, replica in prefix.replicas.items() if _is_quick(replica)}
         transactional_id = prefix.transactional_id
         prefix.may_use_transaction = transactional_id is not None and self.allows(connection, transactional_id)
         prefix.generation = self._replicas.generation
+
+    def quick(self, prefix: ProducePrefix, index: int) -> Replica | None:
+        """A partition that needs no preparation; the prefix remembers it. Not all at once: a topic may have many."""
+        if isinstance(prefix.replicas, ErrorCode) or not -1 <= prefix.acks <= 1:
+            return None
+        replica = prefix.replicas.get(index)
+        if replica is None or not _is_quick(replica):
+            return None
+        prefix.quick[index] = replica
+        return replica
 
     def allows(self, connection: Connection, transactional_id: str) -> bool:
         return self._authorizer.allows(

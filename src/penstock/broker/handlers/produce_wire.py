@@ -15,6 +15,7 @@ from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker.turns import PARTITIONS_PER_SLICE
 from penstock.model import ErrorCode
 from penstock.protocol.apis import response_encoder
 from penstock.protocol.errors import MalformedMessage
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 FIRST_FLEXIBLE = 9
 FIRST_WITH_TOPIC_ID = 13
 BODY = 8  # key, version and correlation id stand before what repeats
+ELEMENTS_BY_HAND = PARTITIONS_PER_SLICE
+MANY = ELEMENTS_BY_HAND + 1
 
 _i16 = Struct(">h").unpack_from
 _i32 = Struct(">i").unpack_from
@@ -163,6 +166,51 @@ def parse_one_partition(
     return index, view[position:end]
 
 
+def count_elements(view: memoryview, start: int, end: int, version: int) -> int:
+    """How many topics and partitions a request names. More than ``ELEMENTS_BY_HAND``: that many at least, or they
+    can't be counted so simply (the codec finds out what is wrong with it)."""
+    try:
+        return _count(view[:end], start + BODY, version >= FIRST_FLEXIBLE, version >= FIRST_WITH_TOPIC_ID)
+    except (IndexError, StructError, MalformedMessage):
+        return MANY
+
+
+def _count(buffer: memoryview, position: int, is_flexible: bool, has_ids: bool) -> int:
+    def length(kind: Callable[..., tuple[int]], size: int, at: int) -> tuple[int, int]:
+        if is_flexible:
+            number, at = _uvarint(buffer, at)
+            return max(0, number - 1), at
+        return max(0, kind(buffer, at)[0]), at + size
+
+    position += 2 + max(0, _i16(buffer, position)[0])  # the client id
+    if is_flexible:
+        if buffer[position]:  # tags in the header
+            return MANY
+        position += 1
+    characters, position = length(_i16, 2, position)
+    position += characters + 6  # transactional id, acks, time-out
+    topics, position = length(_i32, 4, position)
+    count = topics
+    for _ in range(min(topics, MANY)):
+        characters, position = (16, position) if has_ids else length(_i16, 2, position)
+        partitions, position = length(_i32, 4, position + characters)
+        count += partitions
+        if count >= MANY:
+            return MANY
+        for _ in range(partitions):
+            size, position = length(_i32, 4, position + 4)
+            position += size
+            if is_flexible:
+                if buffer[position]:
+                    return MANY
+                position += 1
+        if is_flexible:
+            if buffer[position]:
+                return MANY
+            position += 1
+    return min(count, MANY)
+
+
 def parse_partitions(
     prefix: ProducePrefix, buffer: bytearray, view: memoryview, start: int, end: int
 ) -> list[tuple[int, memoryview]] | None:
@@ -172,6 +220,8 @@ def parse_partitions(
     try:
         if prefix.flexible:
             count, position = _uvarint(buffer, position)
+            if count > MANY:  # one more than there are
+                return None
             for _ in range(count - 1):
                 (index,) = _i32(buffer, position)
                 size, position = _uvarint(buffer, position + 4)
@@ -184,6 +234,8 @@ def parse_partitions(
                 return None
         else:
             (count,) = _i32(buffer, position)
+            if count > ELEMENTS_BY_HAND:
+                return None
             position += 4
             for _ in range(count):
                 index, size = _index_and_size(buffer, position)
@@ -200,7 +252,7 @@ def parse_partitions(
     return entries if entries else None
 
 
-def _uvarint(buffer: bytearray | bytes, position: int) -> tuple[int, int]:
+def _uvarint(buffer: bytearray | bytes | memoryview, position: int) -> tuple[int, int]:
     value = buffer[position]
     position += 1
     if value < 0x80:

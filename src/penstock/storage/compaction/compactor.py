@@ -34,6 +34,7 @@ from penstock.storage.log_reads import Misread
 from penstock.storage.reads import FilesChanged, Wanted
 from penstock.storage.segment import Segment
 from penstock.storage.segment_files import SyncFailed
+from penstock.storage.slices import in_slices
 from penstock.storage.txn_index import encode as encode_aborted
 
 _log = logging.getLogger(__name__)
@@ -135,7 +136,7 @@ class Compactor:
         it was cleaned, there may be more to do."""
         self._forget_gone()
         best: tuple[tuple[int, float], PartitionLog] | None = None
-        for log in list(self._logs.values()):
+        async for log in in_slices(self._logs.values()):
             if not log.config.compacts or log in self._busy or log in self.uncleanable:
                 continue
             dirt = await self._dirt_of(log)

@@ -1,0 +1,151 @@
+"""Long polls: who waits, who is held back, and who pays when there are many."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from penstock.broker.parked_fetch import ParkedFetch
+from penstock.broker.replicas import FETCHES_PER_SLICE, Replica
+from unit.broker.fetch_rig import WAIT_MS_MAX, FetchWorld, rows, run
+
+FOREVER_MS = 0x7FFFFFFF
+
+
+def test_a_connections_next_long_poll_waits_for_the_one_before_and_for_nobody_elses() -> None:
+    async def test(world: FetchWorld) -> None:
+        greedy, other = world.client(), world.client()
+        greedy.send(0, max_wait_ms=FOREVER_MS)
+        greedy.send(0, max_wait_ms=FOREVER_MS)
+        other.send(0, max_wait_ms=500)
+        await world.settle()
+        assert world.handler.parked_count == 2, "one of each connection"
+        assert not greedy.transport.reading
+        assert other.answers() == [], "it waits, as it asked"
+        await world.append(0)
+        await world.settle()
+        assert len(greedy.answers()) == 2 and len(other.answers()) == 1
+        assert greedy.transport.reading and world.handler.parked_count == 0
+
+    run(test)
+
+
+def test_when_the_room_is_used_up_a_fetch_of_many_partitions_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither at its partitions nor in vain: it is answered when its time is up, and never before."""
+
+    async def test(world: FetchWorld) -> None:
+        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        for count in (200, 1_000):
+            client = world.client()
+            client.send(*range(count), max_wait_ms=500)
+            await world.settle()
+            assert not any(replica.fetch_waiters for replica in world.replicas)
+            assert client.answers() == [] and not client.transport.reading
+            world.clock.advance(0.5)
+            assert len(rows(await client.answer())) == count
+            assert client.transport.reading
+
+    run(test, partitions=1_000)
+
+
+def test_when_the_room_is_used_up_a_fetch_of_few_partitions_is_woken_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: FetchWorld) -> None:
+        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        client = world.client()
+        client.send(0)
+        await world.append(0)
+        await world.settle()
+        assert len(client.answers()) == 1
+
+    run(test)
+
+
+def test_a_client_that_leaves_takes_its_late_answers_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: FetchWorld) -> None:
+        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        for count in (200, 1_000):
+            client = world.client()
+            client.send(*range(count), max_wait_ms=500)
+            await world.settle()
+            client.connection.connection_lost(None)
+            await world.settle()
+            world.clock.advance(0.5)
+            await world.settle()
+            assert not client.transport.written
+
+    run(test, partitions=1_000)
+
+
+def test_a_fetch_waits_as_long_as_a_silent_connection_may_live_and_no_longer() -> None:
+    async def test(world: FetchWorld) -> None:
+        client = world.client()
+        client.send(0, max_wait_ms=FOREVER_MS)
+        world.clock.advance(WAIT_MS_MAX / 1_000 - 1)
+        assert client.answers() == []
+        world.clock.advance(1)
+        assert len(client.answers()) == 1
+
+    run(test)
+
+
+def test_a_fetch_that_wants_many_bytes_counts_what_its_partitions_get() -> None:
+    async def test(world: FetchWorld) -> None:
+        client = world.client()
+        client.send(0, 1, min_bytes=200, max_wait_ms=60_000)
+        await world.append(0)
+        await world.append(1)
+        await world.settle()
+        assert client.answers() == []
+        await world.append(0)
+        await world.settle()
+        (answer,) = client.answers()
+        assert sum(len(row.records or b"") for row in rows(answer).values()) >= 200
+
+    run(test, partitions=2)
+
+
+def test_many_fetches_at_one_partition_are_woken_some_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: FetchWorld) -> None:
+        woken: Counter[int] = Counter()
+        news = ParkedFetch.news
+
+        def count(parked: ParkedFetch, replica: Replica) -> None:
+            woken[world.turn] += 1
+            news(parked, replica)
+
+        monkeypatch.setattr(ParkedFetch, "news", count)
+        clients = [world.client() for _ in range(3 * FETCHES_PER_SLICE)]
+        for client in clients:
+            client.send(0, max_wait_ms=60_000)
+        await world.append(0)
+        await world.settle()
+        assert [len(client.answers()) for client in clients] == [1] * len(clients)
+        assert sum(woken.values()) == len(clients) and max(woken.values()) <= 100
+
+    run(test)
+
+
+def test_news_of_a_partition_with_many_fetches_are_told_once_for_all_that_came_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        told = 0
+
+        def count(parked: ParkedFetch, replica: Replica) -> None:
+            nonlocal told
+            told += 1
+
+        monkeypatch.setattr(ParkedFetch, "news", count)
+        clients = [world.client() for _ in range(2 * FETCHES_PER_SLICE)]
+        for client in clients:
+            client.send(0, max_wait_ms=60_000)
+        replica = next(iter(world.replicas))
+        for _ in range(50):
+            replica.tell_fetchers()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert told == len(clients)
+
+    run(test)
