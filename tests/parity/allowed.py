@@ -266,21 +266,6 @@ ALLOWED: list[Allowed] = [
         kafka=lambda value: value in ("at all", MISSING),
         ours=lambda value: value == MISSING or value[0]["topics"][0]["partitions"] == [{"partition_index": 1}],
     ),
-    Allowed(
-        "MAX_TIMESTAMP never names a record that DeleteRecords has deleted",
-        "offsets/records deleted",
-        step="timestamp -3, now empty",
-        path=r"topics\[.*\]\.partitions\[0\]\.(timestamp|offset|leader_epoch)",
-        ours=MISSING,
-    ),
-    Allowed(
-        "where no record has a timestamp, none has the largest",
-        "offsets/records without a timestamp",
-        step="timestamp -3",
-        path=r"topics\[.*\]\.partitions\[0\]\.(offset|leader_epoch)",
-        kafka=0,
-        ours=MISSING,
-    ),
 ]
 
 

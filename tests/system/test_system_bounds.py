@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 from pathlib import Path
+
+from crc32c import crc32c
 
 from penstock.config.log import LogConfig
 from penstock.model import TopicId, TopicPartition
 from penstock.protocol.schema.api_versions import ApiVersionsRequest
+from penstock.protocol.schema.list_offsets import ListOffsetsRequest
 from penstock.runtime.clock import SystemClock
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.random import SystemRandom
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
 from penstock.storage.manager import LogManager, StorageConfig
-from support.batches import build
+from support.batches import build, now_ms
 from support.broker import BrokerProcess
 from support.verbs import Topic, append, create_topic, produce_request
 from support.wire import Wire
 
 MIB = 1 << 20
 SCANNED_BYTES_MAX = 64 * MIB
+CRC_AT, CRC_FROM, MAX_TIMESTAMP_AT = 17, 21, 35
 
 
 def scanned_bytes(data_dir: Path, topic: Topic) -> int:
@@ -64,7 +69,7 @@ def test_a_start_after_a_crash_reads_at_most_64_mib_of_a_partition(fresh_broker:
 
 
 def test_a_request_that_takes_long_holds_its_own_connection_only(fresh_broker: BrokerProcess) -> None:
-    many = build([b"x"] * 400_000)  # looked at one by one, in a worker
+    many = build([b"x"] * 400_000)  # looked at one by one, in a process
     with Wire(fresh_broker.bootstrap_servers) as slow, Wire(fresh_broker.bootstrap_servers) as quick:
         configs = {"max.message.bytes": str(16 * MIB), "penstock.validate.records": "true"}
         topic = create_topic(slow, "slow", configs=configs)
@@ -83,3 +88,34 @@ def test_a_request_that_takes_long_holds_its_own_connection_only(fresh_broker: B
         assert answer.responses[0].partition_responses[0].error_code == 0
         _, versions = slow.receive()
         assert versions.error_code == 0, "and its next request waited its turn"
+
+
+def test_searches_by_time_in_batches_that_lie_hold_up_no_acks_all_and_find_nothing(fresh_broker: BrokerProcess) -> None:
+    partitions = 8  # more than there are threads for files
+    now = now_ms()
+    batch = bytearray(build([b""] * 300_000, codec="zstd", timestamp_ms=now))
+    struct.pack_into(">q", batch, MAX_TIMESTAMP_AT, now + 1_000)
+    struct.pack_into(">I", batch, CRC_AT, crc32c(batch[CRC_FROM:]))
+    by_time = [
+        ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=now + 500)
+        for index in range(partitions)
+    ]
+    with Wire(fresh_broker.bootstrap_servers) as slow, Wire(fresh_broker.bootstrap_servers) as quick:
+        topic = create_topic(slow, "lying", partitions=partitions)
+        other = create_topic(slow, "other")
+        for index in range(partitions):
+            append(slow, topic, bytes(batch), partition=index)
+        slow.send(
+            ListOffsetsRequest(topics=[ListOffsetsRequest.ListOffsetsTopic(name=topic.name, partitions=by_time)]), 7
+        )
+        for _ in range(5):
+            append(quick, other, build([b"x"]))  # acks=all
+        slow.socket.setblocking(False)
+        try:
+            early = slow.socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            early = b""
+        assert early == b"", "the search was not slow: this test shows nothing"
+        slow.socket.setblocking(True)
+        _, answer = slow.receive()
+        assert [(row.error_code, row.offset) for row in answer.topics[0].partitions] == [(0, -1)] * partitions
