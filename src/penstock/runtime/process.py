@@ -26,8 +26,9 @@ T = TypeVar("T")
 SWITCH_INTERVAL_S = 0.0005
 
 # Python looks for cycles when there are so many more objects than at the last look. Parked requests are objects, and
-# its default of 700 looked several times in each round of a group commit, at what all partitions hold.
-GARBAGE_THRESHOLDS = (50_000, 20, 100)
+# its default of 700 looked several times in each round of a group commit, at what all partitions hold. The second look
+# is at 250,000 objects at most, in some 30 ms: thousands of partitions that are made at once are a million.
+GARBAGE_THRESHOLDS = (50_000, 5, 400)
 
 
 def prepare_process() -> None:
