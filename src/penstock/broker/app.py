@@ -20,6 +20,7 @@ from penstock.broker.handlers import fetch, heartbeat, produce
 from penstock.broker.handlers.fetch_open import FetchOpener
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
 from penstock.broker.local_markers import LocalMarkers
+from penstock.broker.pacing import Pacing
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replicas
 from penstock.broker.security.authorizer import AllowAll
@@ -177,6 +178,7 @@ class BrokerApp:
 
     def _make_broker(self, controller: Controller) -> Broker:
         ports = self._ports
+        pacing = Pacing(ports.clock)
         self._groups = GroupCoordinator(
             image=self._image,
             controller=controller,
@@ -185,6 +187,7 @@ class BrokerApp:
             random=ports.random,
             tasks=ports.tasks,
             settings=lambda: self.settings.groups,
+            slices=pacing.slices,
         )
         markers = LocalMarkers(
             self._replicas, ports.clock, ports.tasks, offsets_topic=OFFSETS_TOPIC, offsets=self._groups.runtime
@@ -197,6 +200,7 @@ class BrokerApp:
             tasks=ports.tasks,
             settings=lambda: self.settings.transactions,
             markers=markers,
+            slices=pacing.slices,
         )
         return Broker(
             settings=self.settings,
@@ -210,6 +214,7 @@ class BrokerApp:
             groups=self._groups,
             transactions=self._transactions,
             markers=markers,
+            pacing=pacing,
         )
 
     def _make_server(self) -> Server:

@@ -4,11 +4,12 @@
     data = encoder(FetchResponse, 12)(response)
     appender(FetchResponse, 12)(frame, response)             # appends to a bytearray that already holds a header
 
-    decoder_in_slices(...), appender_in_slices(...)          # the same as generators, which yield every few milliseconds
+    decoder_in_slices(...), appender_in_slices(...)          # the same as generators: they yield every few milliseconds
 
 A decoder takes any buffer and copies what it keeps out of it, except fields of type ``records``, which are slices of
 the buffer: views, if the buffer is a memoryview. Any bytes give a message or ``MalformedMessage``, nothing else, in
-time and memory proportional to their number. A request's arrays have a limit (``wire.ELEMENTS_MAX``). Unknown tagged fields are skipped; bytes after the message are left alone.
+time and memory proportional to their number; arrays of requests have a limit (``wire.ELEMENTS_MAX``). Unknown tagged
+fields are skipped; bytes after the message are left alone.
 
 Nothing here holds state but the cache of compiled functions; a crash leaves nothing behind.
 """

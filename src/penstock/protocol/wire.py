@@ -29,7 +29,7 @@ ELEMENTS_MAX = 1_000_000
 TAGGED_FIELDS_MAX = 10_000
 
 SLICE_ELEMENTS = 2_048
-"""Decoded or encoded at a stretch, in slices: 2-3 ms. What an element holds besides counts as well, see ``ELEMENT_*``."""
+"""Decoded or encoded at a stretch: 2-3 ms. Long texts and lists of numbers count as several, see ``ELEMENT_*``."""
 ELEMENT_BYTES = 64
 ELEMENT_NUMBERS = 32
 ELEMENT_TAGGED_BYTES = 4
