@@ -65,11 +65,11 @@ class Context(msgspec.Struct, gc=False):
                 await self.pause()
             yield element
 
-    async def in_parts(self, elements: Sequence[T], size: int) -> AsyncIterator[Sequence[T]]:
+    async def in_parts(self, elements: Sequence[T], size: int, cost: int = A_ROW) -> AsyncIterator[Sequence[T]]:
         """The elements, so many at a time, for what takes several together; one part at least."""
         for start in range(0, len(elements) or 1, size):
             part = elements[start : start + size]
-            await self.spend(A_ROW * len(part))
+            await self.spend(cost * len(part))
             yield part
 
     async def spend(self, cost: int) -> None:

@@ -248,7 +248,7 @@ class _Decoder:
             return
         self.out.add(f"left -= {cost}")
         with self.out.block("if left < 0:"):
-            self.out.add(f"left = {wire.SLICE_ELEMENTS}", "yield")
+            self.out.add(f"left += {wire.SLICE_ELEMENTS}", "yield")
 
     def spend_on_tagged(self, skipping: str) -> None:
         if not self.in_slices:

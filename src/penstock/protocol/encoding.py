@@ -198,7 +198,7 @@ class _Encoder:
             return
         self.out.add(f"left -= {cost}")
         with self.out.block("if left < 0:"):
-            self.out.add(f"left = {wire.SLICE_ELEMENTS}", "yield")
+            self.out.add(f"left += {wire.SLICE_ELEMENTS}", "yield")
 
     # ---- lengths
 

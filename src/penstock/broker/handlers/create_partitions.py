@@ -9,6 +9,7 @@ Not done    controller mutation quotas (v3).
 from __future__ import annotations
 
 from penstock.broker.api import Api
+from penstock.broker.assignments import assigned
 from penstock.broker.context import Context
 from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -46,7 +47,9 @@ async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartit
 async def _enlarge(ctx: Context, topic: Wanted, validate_only: bool, deadline: float) -> Result:
     assignments = None
     if topic.assignments is not None:
-        assignments = tuple([tuple(each.broker_ids) async for each in ctx.in_slices(topic.assignments, A_LOOK)])
+        assignments = tuple(
+            [await assigned(ctx, each.broker_ids) async for each in ctx.in_slices(topic.assignments, A_LOOK)]
+        )
     wanted = MorePartitions(topic.name, topic.count, assignments)
     left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
     try:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from penstock.broker.api import Api
+from penstock.broker.assignments import assigned
 from penstock.broker.config_resources import effective_now
 from penstock.broker.context import Context
 from penstock.broker.pacing import A_LOOK, A_ROW
@@ -102,7 +103,7 @@ async def _create(ctx: Context, topics: Sequence[Wanted], request: CreateTopicsR
         left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
         try:
             planned = await ctx.broker.controller.create_topic(
-                _new_topic(topic), validate_only=request.validate_only, timeout_ms=left_ms
+                await _new_topic(ctx, topic), validate_only=request.validate_only, timeout_ms=left_ms
             )
         except BrokerError as error:
             results.append(_failed(topic.name, error.code, error.message or None))
@@ -112,12 +113,17 @@ async def _create(ctx: Context, topics: Sequence[Wanted], request: CreateTopicsR
     return results
 
 
-def _new_topic(topic: Wanted) -> NewTopic:
+async def _new_topic(ctx: Context, topic: Wanted) -> NewTopic:
     return NewTopic(
         topic.name,
         topic.num_partitions,
         topic.replication_factor,
-        tuple(Assignment(each.partition_index, tuple(each.broker_ids)) for each in topic.assignments),
+        tuple(
+            [
+                Assignment(each.partition_index, await assigned(ctx, each.broker_ids))
+                async for each in ctx.in_slices(topic.assignments, A_LOOK)
+            ]
+        ),
         tuple((config.name, config.value) for config in topic.configs),
     )
 

@@ -57,7 +57,7 @@ async def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> Descr
 async def _sorted(ctx: Context, names: Iterable[str], first: str) -> Iterator[str]:
     """From ``first`` on: short runs are sorted at once, and merged while the answer is put together."""
     after = [name async for name in ctx.in_slices(names, A_LOOK) if name >= first]
-    runs = [sorted(run) async for run in ctx.in_parts(after, SLICE_COST)]
+    runs = [sorted(run) async for run in ctx.in_parts(after, SLICE_COST, A_LOOK)]
     return merge(*runs)
 
 
