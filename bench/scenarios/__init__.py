@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..measure import Scenario
 from . import (
+    bounds,
     compaction,
     durable,
     exactly_once,
@@ -29,6 +30,7 @@ ALL: tuple[Scenario, ...] = (
     *groups.SCENARIOS,
     *group_life.SCENARIOS,
     *growth.SCENARIOS,
+    *bounds.SCENARIOS,
     *compaction.SCENARIOS,
     *startup.SCENARIOS,
     *spark_codec.SCENARIOS,

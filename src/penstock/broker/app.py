@@ -21,6 +21,7 @@ from penstock.broker.handlers.fetch_open import WAIT_MS_MAX, FetchOpener
 from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
 from penstock.broker.local_markers import LocalMarkers
+from penstock.broker.pacing import Pacing
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.replicas import Replicas
 from penstock.broker.security.authorizer import AllowAll
@@ -182,6 +183,7 @@ class BrokerApp:
 
     def _make_broker(self, controller: Controller) -> Broker:
         ports = self._ports
+        pacing = Pacing(ports.clock)
         self._groups = GroupCoordinator(
             image=self._image,
             controller=controller,
@@ -190,6 +192,7 @@ class BrokerApp:
             random=ports.random,
             tasks=ports.tasks,
             settings=lambda: self.settings.groups,
+            slices=pacing.slices,
         )
         markers = LocalMarkers(
             self._replicas, ports.clock, ports.tasks, offsets_topic=OFFSETS_TOPIC, offsets=self._groups.runtime
@@ -202,6 +205,7 @@ class BrokerApp:
             tasks=ports.tasks,
             settings=lambda: self.settings.transactions,
             markers=markers,
+            slices=pacing.slices,
         )
         return Broker(
             settings=self.settings,
@@ -215,12 +219,13 @@ class BrokerApp:
             groups=self._groups,
             transactions=self._transactions,
             markers=markers,
+            pacing=pacing,
         )
 
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
         server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
-        turns = Turns(ports.clock, ports.tasks)
+        turns = Turns(broker.pacing.slices, ports.tasks)
         lookers = ports.lookers if ports.lookers is not None else ports.workers
         produces = produce.ProduceHandler(
             self._replicas,

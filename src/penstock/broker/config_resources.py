@@ -6,11 +6,12 @@ A change is one transaction in the metadata store: after a crash all of a resour
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from penstock.broker import loggers
+from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK, A_ROW
 from penstock.cluster.names import check_name
 from penstock.config import dynamic
 from penstock.config.dynamic import Operation, Row
@@ -53,41 +54,80 @@ def effective_now(broker: Broker) -> Effective:
 # --- describing -------------------------------------------------------------------------------------------------------
 
 
-def describe(broker: Broker, resource: Resource, names: Collection[str] | None) -> list[Row]:
-    """The settings of ``resource``: all when ``names`` is None or empty. Raises ``BrokerError``."""
-    describe_one = _DESCRIBE.get(resource.type)
-    if describe_one is None:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, _MALFORMED)
-    try:
-        return describe_one(broker, resource.name, names)
-    except ConfigError as error:  # the store holds a value that this broker does not take
-        raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+class Descriptions:
+    """What one request is told of its resources. Settings that several have in common are described once: the list of
+    their rows is the same object."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._effective = effective_now(broker)
+        self._rows: dict[tuple[object, ...], tuple[object, list[Row]]] = {}
+
+    def of(self, resource: Resource, names: frozenset[str]) -> list[Row]:
+        """The settings of ``resource``: all when ``names`` is empty. Raises ``BrokerError``."""
+        describe_one = _DESCRIBE.get(resource.type)
+        if describe_one is None:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, _MALFORMED)
+        try:
+            return describe_one(self, resource.name, names)
+        except ConfigError as error:  # the store holds a value that this broker does not take
+            raise BrokerError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+    def _once(self, kind: int, overrides: object, names: frozenset[str], rows: Callable[[], list[Row]]) -> list[Row]:
+        key = kind, id(overrides), names
+        if key not in self._rows:
+            self._rows[key] = overrides, rows()  # with a reference to what its id stands for
+        return self._rows[key][1]
+
+    def _topic(self, name: str, names: frozenset[str]) -> list[Row]:
+        check_name(name)
+        if name not in self._broker.image.topics:
+            raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        overrides = self._broker.image.topic_configs(name)
+        return self._once(TOPIC, overrides, names, lambda: dynamic.describe_topic(overrides, self._effective, names))
+
+    def _broker_itself(self, name: str, names: frozenset[str]) -> list[Row]:
+        if not name:
+            return self._once(BROKER, None, names, lambda: dynamic.describe_broker_default(self._effective, names))
+        mine = self._broker.settings.broker_id
+        if _broker_id(name, "Broker id must be an integer, but it is: ") != mine:
+            raise BrokerError(
+                ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {mine} or empty string, but received {name}"
+            )
+        effective = self._effective
+        return self._once(BROKER, effective, names, lambda: dynamic.describe_broker(effective, names))
+
+    def _loggers(self, name: str, names: frozenset[str]) -> list[Row]:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+        mine = self._broker.settings.broker_id
+        if _broker_id(name, "Broker id must be an integer, but it is: ") != mine:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {mine} but received {name}")
+        return self._once(BROKER_LOGGER, None, names, lambda: _logger_rows(names))
+
+    def _client_metrics(self, name: str, names: frozenset[str]) -> list[Row]:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        overrides = self._broker.image.configs(KINDS[CLIENT_METRICS], name)
+        return self._once(CLIENT_METRICS, overrides, names, lambda: dynamic.describe_client_metrics(overrides, names))
+
+    def _group(self, name: str, names: frozenset[str]) -> list[Row]:
+        if not name:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        overrides = self._broker.image.configs(KINDS[GROUP], name)
+        return self._once(GROUP, overrides, names, lambda: dynamic.describe_group(overrides, self._effective, names))
 
 
-def _describe_topic(broker: Broker, name: str, names: Collection[str] | None) -> list[Row]:
-    check_name(name)
-    if name not in broker.image.topics:
-        raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return dynamic.describe_topic(broker.image.topic_configs(name), effective_now(broker), names)
+_DESCRIBE: dict[int, Callable[[Descriptions, str, frozenset[str]], list[Row]]] = {
+    TOPIC: Descriptions._topic,
+    BROKER: Descriptions._broker_itself,
+    BROKER_LOGGER: Descriptions._loggers,
+    CLIENT_METRICS: Descriptions._client_metrics,
+    GROUP: Descriptions._group,
+}
 
 
-def _describe_broker(broker: Broker, name: str, names: Collection[str] | None) -> list[Row]:
-    if not name:
-        return dynamic.describe_broker_default(effective_now(broker), names)
-    mine = broker.settings.broker_id
-    if _broker_id(name, "Broker id must be an integer, but it is: ") != mine:
-        raise BrokerError(
-            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {mine} or empty string, but received {name}"
-        )
-    return dynamic.describe_broker(effective_now(broker), names)
-
-
-def _describe_loggers(broker: Broker, name: str, names: Collection[str] | None) -> list[Row]:
-    if not name:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    mine = broker.settings.broker_id
-    if _broker_id(name, "Broker id must be an integer, but it is: ") != mine:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {mine} but received {name}")
+def _logger_rows(names: frozenset[str]) -> list[Row]:
     return [
         Row(logger, level, DYNAMIC_LOGGER, False, False, UNKNOWN, ())
         for logger, level in loggers.levels().items()
@@ -95,39 +135,23 @@ def _describe_loggers(broker: Broker, name: str, names: Collection[str] | None) 
     ]
 
 
-def _describe_client_metrics(broker: Broker, name: str, names: Collection[str] | None) -> list[Row]:
-    if not name:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    return dynamic.describe_client_metrics(broker.image.configs(KINDS[CLIENT_METRICS], name), names)
-
-
-def _describe_group(broker: Broker, name: str, names: Collection[str] | None) -> list[Row]:
-    if not name:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-    return dynamic.describe_group(broker.image.configs(KINDS[GROUP], name), effective_now(broker), names)
-
-
-_DESCRIBE: dict[int, Callable[[Broker, str, Collection[str] | None], list[Row]]] = {
-    TOPIC: _describe_topic,
-    BROKER: _describe_broker,
-    BROKER_LOGGER: _describe_loggers,
-    CLIENT_METRICS: _describe_client_metrics,
-    GROUP: _describe_group,
-}
-
-
 # --- changing ---------------------------------------------------------------------------------------------------------
 
 
-def named_twice(resources: Iterable[Resource]) -> frozenset[Resource]:
-    """Those that a request names more than once. They are refused: which of the changes would count?"""
-    return frozenset(resource for resource, times in Counter(resources).items() if times > 1)
+A_CHANGE = 8 * A_ROW
+"""What it costs to check the settings of a resource and to have them stored."""
 
 
-def check_entries(names: Iterable[str], null_names: Sequence[str]) -> None:
-    listed = list(names)
-    if len(set(listed)) != len(listed):
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+async def check_entries(ctx: Context, entries: Iterable[tuple[str, bool]]) -> None:
+    """Names, and whether their value is null where it must not be."""
+    seen: set[str] = set()
+    null_names: list[str] = []
+    async for name, is_null in ctx.in_slices(entries, A_LOOK):
+        if name in seen:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        seen.add(name)
+        if is_null:
+            null_names.append(name)
     if null_names:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(null_names)}")
 

@@ -36,10 +36,11 @@ class Coordinator(Generic[M]):
         tasks: Tasks,
         codec: RecordCodec,
         make_machine: Callable[[int], M],
+        slices: Slices | None = None,
         commit_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
         """``commit_timeout_ms``: how long what was appended may take to be committed until whoever waits is told that
-        nobody knows; None: for ever."""
+        nobody knows; None: for ever. ``slices``: shared with others whose work takes long."""
         self.topic = topic
         self.runtime: CoordinatorRuntime[M] = CoordinatorRuntime(
             topic.name,
@@ -50,7 +51,7 @@ class Coordinator(Generic[M]):
             clock=clock,
             tasks=tasks,
         )
-        self.slices = Slices(clock)
+        self.slices = slices or Slices(clock)
         self._clock = clock
         self._tasks = tasks
         self._under_way = 0

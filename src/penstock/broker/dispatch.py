@@ -2,19 +2,26 @@
 
 A request that is not understood closes the connection without an answer, as Kafka does: the one exception is an
 ApiVersions request of an unknown version, which is answered so that the client can step down.
+
+Large requests and long answers are decoded and encoded in slices (``pacing.py``). The connection is held meanwhile, so
+the order of its requests is kept.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
+from penstock.broker import long_answers
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
+from penstock.broker.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
 from penstock.broker.response_errors import error_codes
 from penstock.broker.routes import HANDLERS, Route, handler_module
 from penstock.broker.services import Broker
 from penstock.broker.slots import Slot
+from penstock.coordination.slices import Work, while_wanted
 from penstock.ports import Tasks
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
 from penstock.protocol.errors import MalformedMessage
@@ -23,9 +30,13 @@ from penstock.telemetry.requests import RequestMeters
 
 log = logging.getLogger("penstock.dispatch")
 
+T = TypeVar("T")
+
 DECODED_REQUEST_BYTES_MAX = 8_388_608
 """A larger request is refused unless it is a Produce: decoded into objects it takes up to 54 times its size, and what
 clients really send (a fetch of 100,000 partitions, a creation of thousands of topics) is far below."""
+FEW_ELEMENTS = 256
+"""A request with no more is small once it is decoded, however many bytes it had: a member's metadata, say."""
 _CLIENT_ID = 8
 """Where a header goes on after the key, the version and the correlation id, which are read already."""
 
@@ -42,23 +53,18 @@ class Dispatch:
     ) -> None:
         if end - start > DECODED_REQUEST_BYTES_MAX:
             raise MalformedMessage(f"a request of {end - start} bytes is too large for its kind")
-        frame = bytes(memoryview(buffer)[start:end])
         route = self._routes.get(key_version)
         if route is None:
-            route = self._first(connection, frame, key_version, correlation_id)
+            route = self._first(connection, bytes(memoryview(buffer)[start:end]), key_version, correlation_id)
             if route is None:
                 return
+        if end - start > AT_ONCE_BYTES_MAX:
+            self._serve_large(connection, route, buffer, start, end, correlation_id)
+            return
+        frame = bytes(memoryview(buffer)[start:end])
         client_id, position = decode_request_header_end(frame, _CLIENT_ID, is_flexible=route.is_flexible)
         request, _ = route.decode(frame, position)
-        context = Context(
-            self._broker,
-            connection.listener,
-            route.version,
-            client_id,
-            connection.principal,
-            connection.peer_host,
-            asker=connection,
-        )
+        context = self._context(connection, route, client_id)
         if route.handle_now is not None:
             answer = _Answer(self, connection, route, correlation_id)
             if route.handle_now(context, request, answer):
@@ -67,7 +73,33 @@ class Dispatch:
                 return
         slot = connection.park()
         connection.hold()
-        self._tasks.spawn(route.name, self._run(connection, slot, route, context, correlation_id, request))
+        self._tasks.spawn(
+            route.name, self._run(connection, route, self._answer(slot, route, context, correlation_id, [request]))
+        )
+
+    def _context(self, connection: Connection, route: Route, client_id: str | None) -> Context:
+        return Context(
+            self._broker,
+            connection.listener,
+            route.version,
+            client_id,
+            connection.principal,
+            connection.peer_host,
+            asker=connection,
+        )
+
+    def _serve_large(
+        self, connection: Connection, route: Route, buffer: bytearray, start: int, end: int, correlation_id: int
+    ) -> None:
+        lane = self._broker.pacing.lane_for(end - start)
+        connection.hold()
+        if lane.take():
+            frame = bytes(memoryview(buffer)[start:end])
+            answering = self._answer_large(connection, connection.park(), route, correlation_id, frame, lane)
+            self._tasks.spawn(route.name, self._run(connection, route, answering))
+        else:  # it stays where it is, not decoded
+            connection.serve_again_later()
+            lane.when_free(connection.unhold)
 
     def _first(self, connection: Connection, frame: bytes, key_version: int, correlation_id: int) -> Route | None:
         """The route of a version that nobody has asked for before. None: it is answered."""
@@ -88,22 +120,82 @@ class Dispatch:
         note(route, response, 0.0)
         return None
 
-    async def _run(
-        self, connection: Connection, slot: Slot, route: Route, context: Context, correlation_id: int, request: Any
-    ) -> None:
-        started_s = self.now_s()
+    async def _run(self, connection: Connection, route: Route, answering: Coroutine[Any, Any, None]) -> None:
         try:
-            await connection.server.room_for_an_answer()  # requests that came together are served one after the other
-            response = await route.handle(context, request)
-            slot.complete((route.frame(correlation_id, response),))
-            note(route, response, self.now_s() - started_s)
-        except MalformedMessage as malformed:  # its bytes can be read and still mean nothing
-            log.info("closed a connection from %s: %s", connection.peer_host, malformed)
+            await connection.server.room_for_an_answer()  # requests that came together are served in turn
+            await answering
+        except MalformedMessage as malformed:  # also one whose bytes can be read and still mean nothing
+            connection.server.refuse_request(connection, malformed)
+        except AnswerTooLarge as too_large:
+            log.warning(
+                "closed a connection from %s: the answer to its %s request has %s",
+                connection.peer_host, route.name, too_large,
+            )  # fmt: skip
             connection.close()
         except Exception:
             met_a_bug(connection, route)
         finally:
             connection.unhold()
+
+    async def _answer_large(
+        self, connection: Connection, slot: Slot, route: Route, correlation_id: int, frame: bytes, lane: Lane
+    ) -> None:
+        has_left = False
+        try:
+            client_id, position = decode_request_header_end(frame, _CLIENT_ID, is_flexible=route.is_flexible)
+            decoded = await self._in_slices(connection, route.decode_in_slices(frame, position))
+            if decoded is None:
+                return
+            request, _, elements = decoded
+            del frame, decoded
+            if elements <= FEW_ELEMENTS or route.parks:
+                has_left = True
+                lane.leave()
+            context = self._context(connection, route, client_id)
+            last_reference = [request]
+            del request
+            await self._answer(slot, route, context, correlation_id, last_reference, is_large=elements > FEW_ELEMENTS)
+        finally:
+            if not has_left:
+                lane.leave()
+
+    async def _answer(
+        self,
+        slot: Slot,
+        route: Route,
+        context: Context,
+        correlation_id: int,
+        request: list[Any],
+        *,
+        is_large: bool = False,
+    ) -> None:
+        """``request``: it alone, and the last reference to it."""
+        started_s = self.now_s()
+        try:
+            response = await route.handle(context, request[0])
+            if not is_large and not context.is_long:
+                slot.complete((route.frame(correlation_id, response),))
+                note(route, response, self.now_s() - started_s)
+                return
+            slices, connection = self._broker.pacing.slices, slot.connection
+            await slices.finish(long_answers.let_go(request))
+            parts = await self._in_slices(connection, long_answers.encoded(route, correlation_id, response))
+            if parts is not None:
+                slot.complete(parts)
+            del parts
+            route.meter.count()
+            route.meter.duration.observe(self.now_s() - started_s)
+            for code, times in (await slices.finish(long_answers.counted(response))).items():
+                route.meter.failed(code, times)
+            last_reference = [response]
+            del response
+            await slices.finish(long_answers.let_go(last_reference))
+        finally:
+            context.leave()
+
+    async def _in_slices(self, connection: Connection, work: Work[T]) -> T | None:
+        """None: the client has gone away meanwhile."""
+        return await self._broker.pacing.slices.finish(while_wanted(work, lambda: not connection.closed))
 
     def now_s(self) -> float:
         return self._broker.clock.monotonic()

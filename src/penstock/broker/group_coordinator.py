@@ -25,6 +25,7 @@ from penstock.coordination.groups.meters import GroupMeters
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import Finish, Slices, Work
 from penstock.model import BrokerError
 from penstock.ports import Clock, Random, Tasks
 
@@ -42,6 +43,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         random: Random,
         tasks: Tasks,
         settings: Callable[[], GroupSettings],
+        slices: Slices | None = None,
     ) -> None:
         self._image = image
         self._random = random
@@ -69,6 +71,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             replicas=replicas,
             clock=clock,
             tasks=tasks,
+            slices=slices,
             codec=GROUP_CODEC,
             make_machine=self._make_machine,
             commit_timeout_ms=lambda: settings().commit_timeout_ms,
@@ -105,9 +108,13 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         self._under_way -= 1
         return False
 
-    async def settled(self, group_id: str, look: Callable[[GroupMachine], A]) -> A:
+    async def settled(self, group_id: str, look: Callable[[GroupMachine], Work[A]], finish: Finish) -> A:
         """What ``look`` finds, once it is committed."""
-        return await self.write(group_id, lambda machine: Decision(look(machine)))
+        self._under_way += 1
+        try:
+            return await self.runtime.settled(group_id, look, finish)
+        finally:
+            self._under_way -= 1
 
     async def parked(self, group_id: str, decide: Callable[[GroupMachine, Callable[[A], None]], Decision[None]]) -> A:
         """For requests that are answered later: ``decide`` is given what to call with the answer. Raises as

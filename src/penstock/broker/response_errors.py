@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -22,16 +23,20 @@ _Plan = tuple[str, tuple[tuple[str, bool, Any], ...]]
 
 def error_codes(response: Message) -> Iterable[int]:
     """Every code in it but 0, in the order of the message."""
+    return filter(None, all_codes(response))
+
+
+def all_codes(response: Message) -> Iterable[int]:
+    """Every code in it, 0 included: so many that whoever counts them may want to pause."""
     plan = _plan(type(response), type(response))
     if not plan[1]:  # the small answers, which are the frequent ones
-        return (code,) if plan[0] and (code := getattr(response, plan[0])) else ()
+        return (getattr(response, plan[0]),) if plan[0] else ()
     return _codes(response, plan)
 
 
 def _codes(struct: Any, plan: _Plan) -> Iterator[int]:
     own, fields = plan
-    if own and (code := getattr(struct, own)):
-        yield code
+    yield getattr(struct, own) if own else 0
     for name, is_list, inner_plan in fields:
         inner = getattr(struct, name)
         if inner is None:
@@ -39,10 +44,7 @@ def _codes(struct: Any, plan: _Plan) -> Iterator[int]:
         if not is_list:
             yield from _codes(inner, inner_plan)
         elif not inner_plan[1]:  # the leaves: thousands of partitions, perhaps
-            name_of_code = inner_plan[0]
-            for each in inner:
-                if code := getattr(each, name_of_code):
-                    yield code
+            yield from map(attrgetter(inner_plan[0]), inner)
         else:
             for each in inner:
                 yield from _codes(each, inner_plan)

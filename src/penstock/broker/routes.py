@@ -5,13 +5,19 @@ A handler (and its messages) is imported when it is first called, so that the st
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from importlib import import_module
 from struct import Struct
 from typing import Any
 
 from penstock.broker.context import Context
-from penstock.protocol.apis import APIS, request_decoder, response_encoder
+from penstock.protocol.apis import (
+    APIS,
+    request_decoder,
+    request_decoder_in_slices,
+    response_appender_in_slices,
+    response_encoder,
+)
 from penstock.protocol.header import has_tagged_response_header
 from penstock.telemetry.requests import RequestMeter
 
@@ -74,7 +80,7 @@ HANDLERS: dict[int, str] = {
 Handle = Callable[[Context, Any], Awaitable[Any]]
 HandleNow = Callable[[Context, Any, Callable[[Any], None]], bool]
 """For frequent requests, beside ``handle``: without a task. True: the last argument is called with the answer, now or
-later, once. False: this one can't be served so, and nothing has happened."""
+later, once. False: this one can't be served so, and nothing has happened. Only asked for requests that are small."""
 
 _pack_head = Struct(">ii").pack
 _pack_tagged_head = Struct(">iiB").pack
@@ -102,10 +108,12 @@ class Route:
         "key",
         "meter",
         "name",
+        "parks",
         "version",
     )
 
     def __init__(self, key: int, version: int, meter: RequestMeter) -> None:
+        self.key = key
         self.version = version
         self.name = APIS[key].name
         self.meter = meter
@@ -114,12 +122,23 @@ class Route:
         module = handler_module(key)
         self.handle: Handle = module.handle
         self.handle_now: HandleNow | None = getattr(module, "handle_now", None)
+        self.parks: bool = getattr(module, "PARKS", False)
         self._encode = response_encoder(key, version)
         self._is_tagged = has_tagged_response_header(key, version)
 
     def frame(self, correlation_id: int, response: Any) -> bytes:
         """The answer as it leaves."""
         body = self._encode(response)
+        return self.head(correlation_id, len(body)) + body
+
+    def head(self, correlation_id: int, body_bytes: int) -> bytes:
+        """What stands before the body of an answer."""
         if self._is_tagged:
-            return _pack_tagged_head(len(body) + 5, correlation_id, 0) + body
-        return _pack_head(len(body) + 4, correlation_id) + body
+            return _pack_tagged_head(body_bytes + 5, correlation_id, 0)
+        return _pack_head(body_bytes + 4, correlation_id)
+
+    def decode_in_slices(self, frame: bytes, position: int) -> Generator[None, None, tuple[Any, int, int]]:
+        return request_decoder_in_slices(self.key, self.version)(frame, position)
+
+    def append_in_slices(self, out: bytearray, response: Any) -> Generator[None, None, None]:
+        return response_appender_in_slices(self.key, self.version)(out, response)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.broker.pacing import Pacing
+
 if TYPE_CHECKING:
     from penstock.broker.group_coordinator import GroupCoordinator
     from penstock.broker.local_markers import LocalMarkers
@@ -31,3 +33,4 @@ class Broker:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     markers: LocalMarkers
+    pacing: Pacing

@@ -14,6 +14,7 @@ from penstock.cluster.controller import Controller
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.names import TRANSACTIONS_TOPIC
 from penstock.config.transactions import TransactionSettings
+from penstock.coordination.slices import Slices
 from penstock.coordination.transactions.machine import TransactionMachine
 from penstock.coordination.transactions.markers import MarkerSender
 from penstock.coordination.transactions.records import transaction_codec
@@ -35,6 +36,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         tasks: Tasks,
         settings: Callable[[], TransactionSettings],
         markers: MarkerSender,
+        slices: Slices | None = None,
     ) -> None:
         self.settings = settings
         self._image = image
@@ -62,6 +64,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             replicas=replicas,
             clock=clock,
             tasks=tasks,
+            slices=slices,
             codec=transaction_codec(self.transaction_version),
             make_machine=self._make_machine,
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.broker.connection import Connection
 from penstock.coordination.slices import Slices
-from penstock.ports import Clock, Tasks
+from penstock.ports import Tasks
 from penstock.protocol.errors import MalformedMessage, ProtocolError
 
 PARTITIONS_PER_SLICE = 500
@@ -36,8 +36,8 @@ def check_count(count: int) -> None:
 
 
 class Turns:
-    def __init__(self, clock: Clock, tasks: Tasks) -> None:
-        self.slices = Slices(clock)
+    def __init__(self, slices: Slices, tasks: Tasks) -> None:
+        self.slices = slices
         self._tasks = tasks
         self._one_at_a_time = asyncio.Lock()  # first come, first served
         self._granted: Connection | None = None

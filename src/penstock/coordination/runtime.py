@@ -1,7 +1,7 @@
 """Coordinators are state machines whose memory is a log: one machine per partition of an internal topic.
 
     write    decide -> append -> replay -> wait until committed -> answer
-    read     answer from memory; ``settled``, ``list_settled``: when what was read is committed
+    read     answer from memory; ``settled``, ``list_settled``: in slices, when what was read is committed
     load     read the partition from its start, replay every record; COORDINATOR_LOAD_IN_PROGRESS meanwhile
 
 ``decide`` looks at the machine and returns records and an answer; only ``replay`` changes what the records stand for,
@@ -24,6 +24,7 @@ from typing import Generic, Protocol, TypeVar
 from penstock.coordination.home import CoordinatorHome, Ended, Producer
 from penstock.coordination.partition import partition_for
 from penstock.coordination.records import CoordinatorRecord, RecordCodec
+from penstock.coordination.slices import Finish, Work
 from penstock.model import BrokerError, ErrorCode
 from penstock.ports import Clock, Tasks
 
@@ -202,9 +203,13 @@ class CoordinatorRuntime(Generic[M]):
 
         self._tasks.spawn(what, write())
 
-    async def settled(self, key: str, look: Callable[[M], A]) -> A:
+    async def settled(self, key: str, look: Callable[[M], Work[A]], finish: Finish) -> A:
         """What ``look`` finds, once it is committed: an answer that a crash can't take back."""
-        return await self.write(key, lambda machine: Decision(look(machine)))
+        shard = self._active(self._partition_of(key))
+        found = await finish(look(shard.machine))
+        if not await self._is_settled(shard, shard.end_offset):
+            raise BrokerError(ErrorCode.NOT_COORDINATOR)
+        return found
 
     def read(self, key: str, look: Callable[[M], A]) -> A:
         return look(self._active(self._partition_of(key)).machine)
@@ -221,12 +226,14 @@ class CoordinatorRuntime(Generic[M]):
         if any(shard.state is ShardState.BROKEN for shard in self._shards.values()):
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
-    async def list_settled(self, look: Callable[[M], Sequence[A]]) -> list[A]:
+    async def list_settled(self, look: Callable[[M], Work[Sequence[A]]], finish: Finish) -> list[A]:
         """What ``look`` finds in all machines, once it is committed. Partitions that this broker stops leading
         meanwhile are left out: they are another's to list. Raises ``BrokerError``, as ``check_all_loaded`` does."""
         self.check_all_loaded()
-        shards = [self._shards[partition] for partition in sorted(self._shards)]
-        found = [(shard, shard.end_offset, look(shard.machine)) for shard in shards]
+        found = []
+        for shard in [self._shards[partition] for partition in sorted(self._shards)]:
+            rows = await finish(look(shard.machine))
+            found.append((shard, shard.end_offset, rows))
         listed: list[A] = []
         for shard, end_offset, rows in found:
             if await self._is_settled(shard, end_offset):

@@ -6,7 +6,7 @@ Work is a generator. It yields where it may pause, every few milliseconds, and r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Protocol, TypeVar
 
 from penstock.ports import Clock
@@ -21,6 +21,12 @@ Work = Generator[None, None, T]
 class InSlices(Protocol):
     def __call__(self, what: str, work: Work[T], done: Callable[[T], None]) -> None:
         """``done`` is given what the work has found, now or later."""
+
+
+class Finish(Protocol):
+    """Does work that takes long, with pauses between its slices, and returns what it has found."""
+
+    def __call__(self, work: Work[T]) -> Awaitable[T]: ...
 
 
 class Slices:
@@ -40,10 +46,21 @@ class Slices:
                     return finished.value  # type: ignore[no-any-return]
                 await self._clock.sleep(PAUSE_S)
 
+    async def turn(self) -> None:
+        """For work that is no generator: waits until it may do its next slice."""
+        async with self._one_at_a_time:
+            await self._clock.sleep(PAUSE_S)
+
 
 def at_once(what: str, work: Work[T], done: Callable[[T], None]) -> None:
     """``InSlices`` for those who have no loop to hold."""
     done(finish_now(work))
+
+
+def in_one_slice(find: Callable[[], T]) -> Work[T]:
+    """For what never takes long."""
+    return find()
+    yield
 
 
 def finish_now(work: Work[T]) -> T:

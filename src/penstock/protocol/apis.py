@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from penstock.protocol import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from penstock.protocol.types import Buffer, Message
 
@@ -151,6 +151,12 @@ def request_decoder(key: int, version: int) -> Callable[[Buffer, int], tuple[Any
     return codec.decoder(APIS[key].request, version)
 
 
+def request_decoder_in_slices(
+    key: int, version: int
+) -> Callable[[Buffer, int], Generator[None, None, tuple[Any, int, int]]]:
+    return codec.decoder_in_slices(APIS[key].request, version)
+
+
 @cache
 def response_encoder(key: int, version: int) -> Callable[[Any], bytes]:
     return codec.encoder(APIS[key].response, version)
@@ -158,6 +164,10 @@ def response_encoder(key: int, version: int) -> Callable[[Any], bytes]:
 
 def response_appender(key: int, version: int) -> Callable[[bytearray, Any], None]:
     return codec.appender(APIS[key].response, version)
+
+
+def response_appender_in_slices(key: int, version: int) -> Callable[[bytearray, Any], Generator[None, None, None]]:
+    return codec.appender_in_slices(APIS[key].response, version)
 
 
 def request_encoder(key: int, version: int) -> Callable[[Any], bytes]:

@@ -4,6 +4,8 @@ Adjacent fields of fixed size, and the length prefix that follows them, are read
 read in place; an array is a loop. A slice past the end of the buffer is short, not an error, and positions only grow:
 so strings and bytes are not checked one by one, the last line checks them all (whatever is read after a short one
 fails by itself).
+
+The same in slices is a generator: it counts what it reads and yields after so much of it (``wire.SLICE_ELEMENTS``).
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ if TYPE_CHECKING:
     from penstock.protocol.types import Message
 
 
-def decoder_source(message: type[Message], facts: MessageFacts, version: int) -> Source:
-    return _Decoder(message, facts, version).write(facts.fields)
+def decoder_source(message: type[Message], facts: MessageFacts, version: int, *, in_slices: bool = False) -> Source:
+    return _Decoder(message, facts, version, in_slices).write(facts.fields)
 
 
 class _Decoder:
-    def __init__(self, message: type[Message], facts: MessageFacts, version: int) -> None:
+    def __init__(self, message: type[Message], facts: MessageFacts, version: int, in_slices: bool) -> None:
         self.message = message
+        self.in_slices = in_slices
+        self.is_request = facts.name.endswith("Request")
         self.version = version
         self.flexible = facts.is_flexible(version)
         self.title = f"{facts.name} v{version}"
@@ -48,6 +52,9 @@ class _Decoder:
         out = self.out
         with out.block("def decode(buffer, p):"):
             out.add("end = len(buffer)")
+            if self.in_slices:
+                out.add("elements = 0", f"left = {wire.SLICE_ELEMENTS}")
+                out.add("if False: yield")  # a generator, also without a list
             with out.block("try:"):
                 built = self.struct(self.message, fields)
                 self.flush()
@@ -56,7 +63,7 @@ class _Decoder:
                 out.add(self.refusal("cut short") + " from None")
             with out.block("if p > end:"):
                 out.add(self.refusal("cut short"))
-            out.add("return message, p")
+            out.add("return message, p, elements" if self.in_slices else "return message, p")
         return out
 
     def refusal(self, why: str) -> str:
@@ -95,7 +102,7 @@ class _Decoder:
         self.flush()
         if not tagged and not absent:
             with out.block(f"if {count}:"):
-                out.add(f"p = skip_tagged_fields(buffer, {count}, p)")
+                self.spend_on_tagged(f"skip_tagged_fields(buffer, {count}, p)")
             return
         for field in tagged:
             values[field.name] = out.fresh(field.name + "_")
@@ -103,6 +110,9 @@ class _Decoder:
         tag, size, stop = out.fresh("tag"), out.fresh("size"), out.fresh("stop")
         with out.block(f"if {count}:"):
             self.rest_of_varint(count)
+            with out.block(f"if {count} > {wire.TAGGED_FIELDS_MAX}:"):
+                out.add(self.refusal("too many tagged fields"))
+            self.spend(count)
             with out.block(f"for _ in range({count}):"):
                 self.varint(tag)
                 self.varint(size)
@@ -162,6 +172,7 @@ class _Decoder:
         with out.block(f"if {length} < 0:"):
             out.add(f"{value} = None" if nullable else self.refusal(f"{name} is null"))
         with out.block("else:"):
+            self.spend(f"{length} // {wire.ELEMENT_BYTES}")
             out.add(f"e = p + {length}")
             if kind == "string":  # bytes that are no UTF-8 become U+FFFD, as in Kafka
                 out.add(f"{value} = str(buffer[p:e], 'utf-8', 'replace')")
@@ -183,21 +194,22 @@ class _Decoder:
         room = f"{count} * {size} > end - p" if size else f"{count} > {wire.EMPTY_ELEMENTS_MAX}"
         with out.block(f"elif {room}:"):
             out.add(self.refusal(f"more {field.name} than bytes"))
+        if self.is_request:
+            with out.block(f"elif {count} > {wire.ELEMENTS_MAX}:"):
+                out.add(self.refusal(f"too many {field.name}"))
         with out.block("else:"):
+            if self.in_slices:
+                self.count(count)
             if field.wire == "uuid":
+                self.spend(count)
                 out.add(f"e = p + 16 * {count}")
                 out.add(f"{value} = [bytes(buffer[q : q + 16]) for q in range(p, e, 16)]", "p = e")
             elif field.wire in wire.STRUCT_FORMATS:
-                code = wire.STRUCT_FORMATS[field.wire]
-                few = out.refer("few", wire.few(code, "unpack_from"))
-                with out.block(f"if {count} < {wire.FEW}:"):
-                    out.add(f"{value} = list({few}[{count}](buffer, p))")
-                with out.block("else:"):
-                    out.add(f"{value} = list(unpack_from(f'>{{{count}}}{code}', buffer, p))")
-                out.add(f"p += {size} * {count}")
+                self.numbers(value, count, wire.STRUCT_FORMATS[field.wire], size)
             else:
                 out.add(f"{value} = []")
                 with out.block(f"for _ in range({count}):"):
+                    self.spend("1")
                     if field.struct is not None:
                         element = self.struct(field.struct, struct_fields(field.struct, self.message))
                     else:
@@ -205,6 +217,46 @@ class _Decoder:
                     self.flush()
                     out.add(f"{value}.append({element})")
         return value
+
+    def numbers(self, value: str, count: str, code: str, size: int) -> None:
+        out = self.out
+        few = out.refer("few", wire.few(code, "unpack_from"))
+        with out.block(f"if {count} < {wire.FEW}:"):
+            out.add(f"{value} = list({few}[{count}](buffer, p))", f"p += {size} * {count}")
+        with out.block("else:"):
+            if not self.in_slices:
+                out.add(f"{value} = list(unpack_from(f'>{{{count}}}{code}', buffer, p))", f"p += {size} * {count}")
+                return
+            out.add(f"{value} = []", f"e = p + {size} * {count}")
+            with out.block("while p < e:"):
+                out.add(f"few_of_it = min({count} - len({value}), {wire.SLICE_ELEMENTS})")
+                self.spend(f"1 + few_of_it // {wire.ELEMENT_NUMBERS}")
+                out.add(f"{value} += unpack_from(f'>{{few_of_it}}{code}', buffer, p)", f"p += {size} * few_of_it")
+
+    # ---- slices
+
+    def count(self, count: str) -> None:
+        """Elements of the whole message, which has a limit."""
+        self.out.add(f"elements += {count}")
+        if self.is_request:
+            with self.out.block(f"if elements > {wire.ELEMENTS_MAX}:"):
+                self.out.add(self.refusal("too many elements"))
+
+    def spend(self, cost: str) -> None:
+        """What is read next costs as much as so many elements: pause first, if they do not fit into this slice."""
+        if not self.in_slices:
+            return
+        self.out.add(f"left -= {cost}")
+        with self.out.block("if left < 0:"):
+            self.out.add(f"left += {wire.SLICE_ELEMENTS}", "yield")
+
+    def spend_on_tagged(self, skipping: str) -> None:
+        if not self.in_slices:
+            self.out.add(f"p = {skipping}")
+            return
+        start = self.out.fresh("q")
+        self.out.add(f"{start} = p", f"p = {skipping}")
+        self.spend(f"(p - {start}) // {wire.ELEMENT_TAGGED_BYTES}")
 
     # ---- lengths
 

@@ -2,6 +2,9 @@
 
 Everything is appended to one ``bytearray``; adjacent fields of fixed size, and a length prefix that follows them, go
 through one ``pack``. Fields that the version does not have must hold their default, unless they may be dropped.
+
+The same in slices is a generator: it yields after so many elements (``wire.SLICE_ELEMENTS``), and whoever drives it may
+take what is in the ``bytearray`` then, and empty it.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.protocol.types import Message
 
 
-def encoder_source(message: type[Message], facts: MessageFacts, version: int) -> Source:
+def encoder_source(message: type[Message], facts: MessageFacts, version: int, *, in_slices: bool = False) -> Source:
     names = {
         "pack": struct.pack,
         "varint": wire.varint,
@@ -26,13 +29,16 @@ def encoder_source(message: type[Message], facts: MessageFacts, version: int) ->
         "unsupported_null": wire.unsupported_null,
     }
     functions: list[list[str]] = []
-    encoder = _Encoder(message, version, facts.is_flexible(version), Source(names), functions)
+    encoder = _Encoder(message, version, facts.is_flexible(version), Source(names), functions, in_slices=in_slices)
     with encoder.out.block("def encode_into(out, m):"):
         encoder.out.add("append = out.append")
+        if in_slices:
+            encoder.out.add(f"left = {wire.SLICE_ELEMENTS}", "if False: yield")  # a generator, also without a list
         encoder.struct("m", facts.fields)
         encoder.flush()
-    with encoder.out.block("def encode(m):"):
-        encoder.out.add("out = bytearray()", "encode_into(out, m)", "return bytes(out)")
+    if not in_slices:
+        with encoder.out.block("def encode(m):"):
+            encoder.out.add("out = bytearray()", "encode_into(out, m)", "return bytes(out)")
     for lines in functions:
         encoder.out.add(*lines)
     return encoder.out
@@ -40,9 +46,17 @@ def encoder_source(message: type[Message], facts: MessageFacts, version: int) ->
 
 class _Encoder:
     def __init__(
-        self, message: type[Message], version: int, flexible: bool, out: Source, functions: list[list[str]]
+        self,
+        message: type[Message],
+        version: int,
+        flexible: bool,
+        out: Source,
+        functions: list[list[str]],
+        *,
+        in_slices: bool = False,
     ) -> None:
         self.message = message
+        self.in_slices = in_slices
         self.version = version
         self.flexible = flexible
         self.out = out
@@ -167,15 +181,24 @@ class _Encoder:
             with out.block(f"if len({name}) < {wire.FEW}:"):
                 out.add(f"out += {few}[len({name})](*{name})")
             with out.block("else:"):
+                self.spend(f"len({name}) // {wire.ELEMENT_NUMBERS}")
                 out.add(f"out += pack(f'>{{len({name})}}{code}', *{name})")
         else:
             element = out.fresh("m")
             with out.block(f"for {element} in {name}:"):
+                self.spend("1")
                 if field.struct is not None:
                     self.struct(element, struct_fields(field.struct, self.message))
                 else:
                     self.text_or_bytes(element, field.wire, False)
                 self.flush()
+
+    def spend(self, cost: str) -> None:
+        if not self.in_slices:
+            return
+        self.out.add(f"left -= {cost}")
+        with self.out.block("if left < 0:"):
+            self.out.add(f"left += {wire.SLICE_ELEMENTS}", "yield")
 
     # ---- lengths
 

@@ -23,6 +23,18 @@ LENGTH_MAX = 0x7FFF_FFFF
 # An element of no bytes at all would let a few bytes ask for billions of objects; no message of today has one.
 EMPTY_ELEMENTS_MAX = 1_000
 
+# Of a request: in one array and, where it is decoded in slices, in all its arrays together. Answers have no such limit:
+# a group may have committed more offsets than this.
+ELEMENTS_MAX = 1_000_000
+TAGGED_FIELDS_MAX = 10_000
+
+SLICE_ELEMENTS = 2_048
+"""Decoded or encoded at a stretch: 2-3 ms. Long texts and lists of numbers count as several, see ``ELEMENT_*``."""
+ELEMENT_BYTES = 64
+ELEMENT_NUMBERS = 32
+ELEMENT_TAGGED_BYTES = 4
+"""As much text, as many numbers of a list, as many bytes of unknown tagged fields take as long as an element."""
+
 STRUCT_FORMATS = {
     "bool": "?", "int8": "b", "int16": "h", "int32": "i", "int64": "q", "uint16": "H", "uint32": "I", "float64": "d",
     "uuid": "16s",
@@ -72,6 +84,8 @@ def skip_tagged_fields(buffer: Buffer, first: int, position: int) -> int:
     count = first
     if first > 0x7F:
         count, position = rest_of_varint(buffer, first, position)
+    if count > TAGGED_FIELDS_MAX:
+        raise MalformedMessage(f"{count} tagged fields")
     for _ in range(count):
         _, position = read_varint(buffer, position)
         size_bytes, position = read_varint(buffer, position)

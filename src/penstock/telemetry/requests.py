@@ -94,9 +94,9 @@ class RequestMeter:
         self._goal -= 1
         self.settled += 1
 
-    def failed(self, code: int) -> None:
-        """A response carries that code."""
-        self._errors.at(self._api, _error_name(code)).value += 1
+    def failed(self, code: int, times: int = 1) -> None:
+        """A response carries that code, so many times."""
+        self._errors.at(self._api, _error_name(code)).value += times
 
     def rearm(self, now_s: float) -> None:
         if self.left > 1 and now_s - self._timed_s > REARM_S:

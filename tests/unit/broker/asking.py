@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.broker.context import Context, ListenerInfo
 from penstock.broker.group_coordinator import GroupCoordinator
+from penstock.broker.pacing import Pacing
 from penstock.broker.security.authorizer import AllowAll, Authorizer
 from penstock.broker.services import Broker
 from penstock.broker.transaction_coordinator import TransactionCoordinator
@@ -78,6 +79,7 @@ class Asker:
                 markers=TakesMarkers(),
             ),
             markers=None,  # type: ignore[arg-type]
+            pacing=Pacing(cluster.clock),
         )
 
     async def ask(self, handler: Any, version: int, request: Any) -> Any:

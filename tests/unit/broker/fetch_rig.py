@@ -24,6 +24,7 @@ from penstock.cluster.delta import Delta, PartitionChange
 from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import PartitionState
 from penstock.config.broker import NetworkSettings
+from penstock.coordination.slices import Slices
 from penstock.model import TopicPartition
 from penstock.protocol.apis import request_encoder, response_decoder
 from penstock.protocol.schema.fetch import FetchRequest, FetchResponse
@@ -88,7 +89,7 @@ class FetchWorld:
         self.handler = FetchHandler(
             opener=opener,
             reader=FetchReader(self.replicas, AllowAll(), self.server, meter),
-            turns=Turns(rig.clock, rig.tasks),
+            turns=Turns(Slices(rig.clock), rig.tasks),
             clock=rig.clock,
             tasks=rig.tasks,
             workers=SimulatedWorkers(rig.clock),

@@ -14,6 +14,7 @@ import pytest
 
 from penstock.broker.context import Context, ListenerInfo
 from penstock.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
+from penstock.broker.pacing import Pacing
 from penstock.config.dynamic import APPEND, DELETE, SET, check_topic
 from penstock.config.effective import Effective
 from penstock.model import BrokerError, ErrorCode
@@ -23,6 +24,7 @@ from penstock.protocol.schema.alter_configs import AlterConfigsRequest
 from penstock.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
 from penstock.protocol.schema.list_config_resources import ListConfigResourcesRequest
+from penstock.runtime.clock import SystemClock
 
 KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-config-answers.json").read_text())
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -82,7 +84,9 @@ class World:
         self.image = FakeImage()
         self.controller = FakeController(self.image)
         settings = Effective(static or {}).settings
-        self.broker: Any = SimpleNamespace(settings=settings, image=self.image, controller=self.controller)
+        self.broker: Any = SimpleNamespace(
+            settings=settings, image=self.image, controller=self.controller, pacing=Pacing(SystemClock())
+        )
 
     def context(self, version: int) -> Context:
         return Context(self.broker, ListenerInfo("PLAINTEXT", "PLAINTEXT", "h", 1), version)

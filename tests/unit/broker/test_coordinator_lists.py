@@ -114,6 +114,16 @@ def test_the_new_protocol_is_refused_where_it_is_not_among_the_rebalance_protoco
     with_coordinators(scenario)
 
 
+def test_filters_of_a_list_take_any_case() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        await broker.codes(COMMIT)
+        for states, kinds in ((["Asleep", " eMPTY "], ["CLASSIC"]), ([], ["Classic"]), (["empty"], [])):
+            listed = await broker.answer(LIST._replace(fields={"states_filter": states, "types_filter": kinds}))
+            assert [group.group_id for group in listed.groups] == [GROUP]
+
+    with_coordinators(scenario)
+
+
 def test_groups_that_are_another_brokers_by_now_are_not_listed() -> None:
     async def scenario(broker: Coordinators) -> None:
         home = broker.homes[GROUP]
@@ -121,11 +131,11 @@ def test_groups_that_are_another_brokers_by_now_are_not_listed() -> None:
         joined = asyncio.ensure_future(broker.codes(COMMIT))
         for _ in range(10):
             await asyncio.sleep(0)
-        listed = asyncio.ensure_future(broker.broker.groups.runtime.list_settled(lambda machine: machine.listed()))
+        listed = asyncio.ensure_future(broker.answer(LIST))
         for _ in range(10):
             await asyncio.sleep(0)
         home.lose()
         assert await joined == {ErrorCode.NOT_COORDINATOR}
-        assert await listed == []
+        assert (await listed).groups == []
 
     with_coordinators(scenario)

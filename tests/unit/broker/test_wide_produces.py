@@ -17,6 +17,7 @@ from penstock.broker.parked import ParkedProduces
 from penstock.broker.security.authorizer import AllowAll
 from penstock.broker.turns import Turns
 from penstock.config.transactions import TransactionSettings
+from penstock.coordination.slices import Slices
 from penstock.protocol.apis import request_encoder, response_decoder
 from penstock.protocol.schema.produce import ProduceRequest, ProduceResponse
 from penstock.telemetry.requests import RequestMeters
@@ -52,7 +53,7 @@ class Producer:
             world.rig.manager.looks,
             self.meter,
             ProduceTransactions(Coordinator(), world.clock, TransactionSettings),
-            Turns(world.clock, world.rig.tasks),
+            Turns(Slices(world.clock), world.rig.tasks),
             SimulatedWorkers(world.clock),
         )
         world.server.add_hot_handler(API.key, API.versions, self.handler.receive, answers_are_small=True)

@@ -20,6 +20,7 @@ from penstock.cluster.image import MetadataImage
 from penstock.cluster.rows import PartitionState
 from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Ended, Producer
+from penstock.coordination.slices import Slices
 from penstock.coordination.transactions.markers import Marker
 from penstock.model import ErrorCode, TopicId, TopicPartition
 from penstock.protocol.apis import request_encoder, response_decoder
@@ -152,7 +153,7 @@ class World:
             rig.manager.looks,
             RequestMeters().of("Produce"),
             ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
-            Turns(rig.clock, rig.tasks),
+            Turns(Slices(rig.clock), rig.tasks),
             SimulatedWorkers(rig.clock),
         )
         return self

@@ -13,6 +13,7 @@ from penstock.coordination.groups.group import Group
 from penstock.coordination.groups.machine import GroupMachine
 from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import finish_now
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from penstock.protocol.schema.heartbeat import HeartbeatRequest
@@ -189,7 +190,7 @@ class ConversionWorld:
 
     def offsets(self, machine: GroupMachine | None = None) -> dict[TopicPartition, int]:
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=GROUP, topics=None)
-        found = (machine or self.machine).offsets.fetch(wanted, require_stable=False)
+        found = finish_now((machine or self.machine).offsets.fetch(wanted, require_stable=False))
         return {(t.name, row.partition_index): row.committed_offset for t in found.topics for row in t.partitions}
 
     # --- what members say

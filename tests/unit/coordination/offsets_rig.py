@@ -13,6 +13,7 @@ from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
+from penstock.coordination.slices import finish_now
 from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.classic_group_records import OffsetCommitKey, OffsetCommitValue
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
@@ -189,7 +190,7 @@ class Rig:
             name=topic, topic_id=topic_id, partition_indexes=[*partitions]
         )
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=[asked])
-        found = self.store.fetch(wanted, require_stable=require_stable)
+        found = finish_now(self.store.fetch(wanted, require_stable=require_stable))
         return {row.partition_index: row for row in found.topics[0].partitions}
 
     def offset(self, partition: int = 0, *, topic: str = TOPIC, group: str = GROUP) -> int:
@@ -197,7 +198,7 @@ class Rig:
 
     def everything(self, group: str = GROUP) -> dict[tuple[str, int], int]:
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)
-        found = self.store.fetch(wanted, require_stable=False)
+        found = finish_now(self.store.fetch(wanted, require_stable=False))
         return {
             (topic.name, row.partition_index): row.committed_offset
             for topic in found.topics

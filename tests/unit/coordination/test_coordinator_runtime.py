@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
+from typing import TypeVar
 
 import pytest
 
 from penstock.coordination.home import Ended, KeyValue, Producer, Stored
 from penstock.coordination.records import CoordinatorRecord, RecordCodec, RecordType
 from penstock.coordination.runtime import SLICE_RECORDS, CoordinatorRuntime, Decision
+from penstock.coordination.slices import Work, finish_now, in_one_slice
 from penstock.model import BrokerError, ErrorCode, NotLeader, StorageFailed
 from penstock.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
 from penstock.runtime.tasks import LoopTasks
@@ -19,6 +21,8 @@ from simulation.harness.clock import ManualClock
 
 CODEC = RecordCodec({0: RecordType(TransactionLogKey, TransactionLogValue, 1)})
 KEY = "some-id"
+
+T = TypeVar("T")
 
 
 def record(name: str, epoch: int | None) -> CoordinatorRecord:
@@ -319,19 +323,26 @@ def test_a_machine_is_closed_when_the_leadership_goes() -> None:
     in_loop(run)
 
 
+async def settled_value(world: World) -> int | None:
+    async def finish(work: Work[T]) -> T:
+        return finish_now(work)
+
+    return await world.runtime.settled(KEY, lambda machine: in_one_slice(lambda: machine.values.get(KEY)), finish)
+
+
 def test_a_read_that_wants_to_last_waits_for_what_it_saw() -> None:
     async def run() -> None:
         world = await leading()
         world.home.commits_itself = False
         written = asyncio.ensure_future(world.bump())
         await settle()
-        seen = asyncio.ensure_future(world.runtime.settled(KEY, lambda machine: machine.values.get(KEY)))
+        seen = asyncio.ensure_future(settled_value(world))
         await settle()
         assert world.epoch() == 0  # who does not mind is told at once
         assert not seen.done()
         world.home.commit()
         assert await seen == await written == 0
-        assert await asyncio.wait_for(world.runtime.settled(KEY, lambda machine: machine.values.get(KEY)), 5) == 0
+        assert await asyncio.wait_for(settled_value(world), 5) == 0
 
     in_loop(run)
 

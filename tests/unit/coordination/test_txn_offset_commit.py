@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.coordination.home import Ended, Producer
+from penstock.coordination.slices import finish_now
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
 from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
@@ -57,7 +58,7 @@ class Transactions(World):
     def is_unstable(self) -> bool:
         topic = OffsetFetchRequest.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=[0])
         wanted = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=GROUP, topics=[topic])
-        found = self.machine.offsets.fetch(wanted, require_stable=True)
+        found = finish_now(self.machine.offsets.fetch(wanted, require_stable=True))
         return bool(found.topics[0].partitions[0].error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
     @property

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers import transactions
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.names import is_internal
 from penstock.coordination.home import Producer
@@ -24,6 +25,8 @@ API = Api(key=24, versions=range(6), name="AddPartitionsToTxn")
 
 FENCED_SINCE = 2
 BROKERS_SINCE = 4
+TRANSACTIONS_AT_ONCE = 100
+"""Whose partitions are added side by side."""
 
 _Asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 _TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
@@ -41,33 +44,39 @@ async def handle(ctx: Context, request: AddPartitionsToTxnRequest) -> AddPartiti
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await _results(ctx, asked))
     if not is_allowed(ctx, Operation.CLUSTER_ACTION, ResourceType.CLUSTER):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    results = await asyncio.gather(*(_results(ctx, each) for each in request.transactions))
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
+    response = AddPartitionsToTxnResponse()
+    async for some in ctx.in_parts(request.transactions, TRANSACTIONS_AT_ONCE):  # they become durable together
+        results = await asyncio.gather(*(_results(ctx, each) for each in some))
+        response.results_by_transaction += [
             AddPartitionsToTxnResponse.AddPartitionsToTxnResult(
                 transactional_id=each.transactional_id, topic_results=topics
             )
-            for each, topics in zip(request.transactions, results, strict=True)
+            for each, topics in zip(some, results, strict=True)
         ]
-    )
+    return response
 
 
 async def _results(ctx: Context, asked: _Asked) -> list[_TopicResult]:
-    partitions = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partitions]
+    partitions = [
+        TopicPartition(topic.name, index)
+        async for topic in ctx.in_slices(asked.topics)
+        async for index in ctx.in_slices(topic.partitions, A_LOOK)
+    ]
     is_client = ctx.version < BROKERS_SINCE
     if is_client and not is_allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, asked.transactional_id):
-        return _answer(asked, dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED))
-    problems = _problems(ctx, partitions)
+        return await _answer(ctx, asked, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    problems = await _problems(ctx, partitions)
     if problems:
-        return _answer(asked, dict.fromkeys(partitions, ErrorCode.OPERATION_NOT_ATTEMPTED) | problems)
+        return await _answer(ctx, asked, ErrorCode.OPERATION_NOT_ATTEMPTED, problems)
+    distinct = list(await ctx.counted(partitions))  # they exist: so there are no more than the broker has
     if asked.verify_only:
-        return _answer(asked, _verified(ctx, asked, partitions))
-    return _answer(asked, await _added(ctx, asked, partitions))
+        return await _answer(ctx, asked, ErrorCode.NONE, _verified(ctx, asked, distinct))
+    return await _answer(ctx, asked, await _added(ctx, asked, distinct))
 
 
-def _problems(ctx: Context, partitions: Iterable[TopicPartition]) -> _Codes:
+async def _problems(ctx: Context, partitions: Iterable[TopicPartition]) -> _Codes:
     found: _Codes = {}
-    for tp in partitions:
+    async for tp in ctx.in_slices(partitions, A_LOOK):
         if ctx.version < BROKERS_SINCE and (
             is_internal(tp.topic) or not is_allowed(ctx, Operation.WRITE, ResourceType.TOPIC, tp.topic)
         ):
@@ -77,7 +86,7 @@ def _problems(ctx: Context, partitions: Iterable[TopicPartition]) -> _Codes:
     return found
 
 
-async def _added(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartition]) -> _Codes:
+async def _added(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartition]) -> ErrorCode:
     try:
         await transactions.write(
             ctx,
@@ -90,8 +99,8 @@ async def _added(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartitio
             ),
         )
     except BrokerError as refused:
-        return dict.fromkeys(partitions, transactions.for_clients_before(ctx, FENCED_SINCE, refused.code))
-    return dict.fromkeys(partitions, ErrorCode.NONE)
+        return transactions.for_clients_before(ctx, FENCED_SINCE, refused.code)
+    return ErrorCode.NONE
 
 
 def _verified(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartition]) -> _Codes:
@@ -104,17 +113,18 @@ def _verified(ctx: Context, asked: _Asked, partitions: Sequence[TopicPartition])
         return dict.fromkeys(partitions, refused.code)
 
 
-def _answer(asked: _Asked, codes: _Codes) -> list[_TopicResult]:
-    """In the order that was asked in."""
+async def _answer(ctx: Context, asked: _Asked, code: ErrorCode, codes: _Codes | None = None) -> list[_TopicResult]:
+    """In the order that was asked in; ``code`` for those that have none of their own in ``codes``."""
+    codes = codes or {}
     return [
         _TopicResult(
             name=topic.name,
             results_by_partition=[
                 AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult(
-                    partition_index=index, partition_error_code=codes[TopicPartition(topic.name, index)]
+                    partition_index=index, partition_error_code=codes.get(TopicPartition(topic.name, index), code)
                 )
-                for index in topic.partitions
+                async for index in ctx.in_slices(topic.partitions)
             ],
         )
-        for topic in asked.topics
+        async for topic in ctx.in_slices(asked.topics)
     ]

@@ -9,8 +9,9 @@ Versions    v2 flexible.
 from __future__ import annotations
 
 from penstock.broker.api import Api
-from penstock.broker.config_resources import Resource, alter, check_entries, named_twice
+from penstock.broker.config_resources import A_CHANGE, Resource, alter, check_entries
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
@@ -20,13 +21,13 @@ Result = AlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    twice = named_twice(Resource(each.resource_type, each.resource_name) for each in request.resources)
+    times = await ctx.counted(Resource(each.resource_type, each.resource_name) for each in request.resources)
     results = []
-    for wanted in request.resources:
+    async for wanted in ctx.in_slices(request.resources, A_CHANGE):
         resource = Resource(wanted.resource_type, wanted.resource_name)
         result = Result(resource_type=resource.type, resource_name=resource.name, error_message=None)
         try:
-            if resource in twice:
+            if times[resource] > 1:  # which of the changes would count?
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
             await _replace(ctx, resource, wanted, validate_only=request.validate_only)
         except BrokerError as error:
@@ -38,6 +39,6 @@ async def handle(ctx: Context, request: AlterConfigsRequest) -> AlterConfigsResp
 async def _replace(
     ctx: Context, resource: Resource, wanted: AlterConfigsRequest.AlterConfigsResource, *, validate_only: bool
 ) -> None:
-    check_entries((each.name for each in wanted.configs), [each.name for each in wanted.configs if each.value is None])
-    configs = {each.name: each.value for each in wanted.configs if each.value is not None}
+    await check_entries(ctx, ((each.name, each.value is None) for each in wanted.configs))
+    configs = {each.name: each.value async for each in ctx.in_slices(wanted.configs, A_LOOK) if each.value is not None}
     await alter(ctx.broker, resource, lambda _: configs, validate_only=validate_only)

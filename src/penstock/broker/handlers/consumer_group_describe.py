@@ -10,7 +10,9 @@ from __future__ import annotations
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers.consumer_group_heartbeat import is_served
+from penstock.broker.pacing import A_ROW
 from penstock.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
+from penstock.coordination.slices import in_one_slice
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -19,39 +21,51 @@ from penstock.protocol.schema.consumer_group_describe import (
 
 API = Api(key=69, versions=range(2), name="ConsumerGroupDescribe")
 
+A_MEMBER = 2 * A_ROW
+"""It has two assignments."""
+
 Row = ConsumerGroupDescribeResponse.DescribedGroup
 
 
 async def handle(ctx: Context, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    if not is_served(ctx):
-        unsupported = [Row(error_code=ErrorCode.UNSUPPORTED_VERSION, group_id=each) for each in request.group_ids]
-        return ConsumerGroupDescribeResponse(groups=unsupported)
     rows, refused = [], []
-    for group_id in request.group_ids:
-        if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
+    with_members: dict[str, Row] = {}
+    async for group_id in ctx.in_slices(request.group_ids):
+        if not is_served(ctx):
+            rows.append(Row(error_code=ErrorCode.UNSUPPORTED_VERSION, group_id=group_id))
+        elif not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group_id):
             refused.append(Row(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED, group_id=group_id))
-            continue
-        row = await _described(ctx, group_id)
-        if not row.error_code:
-            if request.include_authorized_operations:
-                row.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id)
-            if not _may_see_topics(ctx, row):
-                row = Row(
-                    error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                    error_message="The group has described topic(s) that the client is not authorized to describe.",
-                    group_id=group_id,
-                )
-        rows.append(row)
+        elif group_id in with_members:  # a name that is repeated is answered again, and put together once
+            rows.append(with_members[group_id])
+        else:
+            row = await _described(ctx, request, group_id)
+            if row.members:
+                with_members[group_id] = row
+                await ctx.spend(A_MEMBER * len(row.members))
+            rows.append(row)
     return ConsumerGroupDescribeResponse(groups=refused + rows)
 
 
-async def _described(ctx: Context, group_id: str) -> Row:
+async def _described(ctx: Context, request: ConsumerGroupDescribeRequest, group_id: str) -> Row:
     if not group_id:
         return Row(error_code=ErrorCode.INVALID_GROUP_ID, group_id=group_id)
     try:
-        return await ctx.broker.groups.settled(group_id, lambda machine: machine.consumer.describe(group_id))
+        row = await ctx.broker.groups.settled(
+            group_id, lambda machine: in_one_slice(lambda: machine.consumer.describe(group_id)), ctx.finish
+        )
     except BrokerError as failed:
         return Row(error_code=failed.code, group_id=group_id)
+    if row.error_code:
+        return row
+    if request.include_authorized_operations:
+        row.authorized_operations = authorized_operations(ctx, ResourceType.GROUP, group_id)
+    if not _may_see_topics(ctx, row):
+        return Row(
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="The group has described topic(s) that the client is not authorized to describe.",
+            group_id=group_id,
+        )
+    return row
 
 
 def _may_see_topics(ctx: Context, row: Row) -> bool:

@@ -20,12 +20,13 @@ Result = CreateAclsResponse.AclCreationResult
 
 
 async def handle(ctx: Context, request: CreateAclsRequest) -> CreateAclsResponse:
-    for acl in request.creations:
+    refused = []
+    async for acl in ctx.in_slices(request.creations):
         require_known(
             resource_type=acl.resource_type,
             pattern_type=acl.resource_pattern_type,
             operation=acl.operation,
             permission=acl.permission_type,
         )
-    refused = [Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER) for _ in request.creations]
+        refused.append(Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
     return CreateAclsResponse(results=refused)

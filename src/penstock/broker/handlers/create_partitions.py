@@ -8,10 +8,10 @@ Not done    controller mutation quotas (v3).
 
 from __future__ import annotations
 
-from collections import Counter
-
 from penstock.broker.api import Api
+from penstock.broker.assignments import assigned
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.topics import MorePartitions
 from penstock.model import BrokerError, ErrorCode
@@ -25,14 +25,16 @@ Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     if request.timeout_ms <= 0:
-        late = [_failed(topic.name, ErrorCode.REQUEST_TIMED_OUT) for topic in request.topics]
+        late = [_failed(topic.name, ErrorCode.REQUEST_TIMED_OUT) async for topic in ctx.in_slices(request.topics)]
         return CreatePartitionsResponse(results=late)
     deadline = ctx.broker.clock.monotonic() + request.timeout_ms / 1000
-    times = Counter(topic.name for topic in request.topics)
+    times = await ctx.counted(topic.name for topic in request.topics)
     results = [
-        _failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name, count in times.items() if count > 1
+        _failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        async for name, count in ctx.in_slices(times.items(), A_LOOK)
+        if count > 1
     ]
-    for topic in request.topics:
+    async for topic in ctx.in_slices(request.topics):
         if times[topic.name] > 1:
             continue
         if is_allowed(ctx, Operation.ALTER, ResourceType.TOPIC, topic.name):
@@ -43,10 +45,12 @@ async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartit
 
 
 async def _enlarge(ctx: Context, topic: Wanted, validate_only: bool, deadline: float) -> Result:
-    assignments = topic.assignments
-    wanted = MorePartitions(
-        topic.name, topic.count, None if assignments is None else tuple(tuple(each.broker_ids) for each in assignments)
-    )
+    assignments = None
+    if topic.assignments is not None:
+        assignments = tuple(
+            [await assigned(ctx, each.broker_ids) async for each in ctx.in_slices(topic.assignments, A_LOOK)]
+        )
+    wanted = MorePartitions(topic.name, topic.count, assignments)
     left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
     try:
         await ctx.broker.controller.create_partitions(wanted, validate_only=validate_only, timeout_ms=left_ms)

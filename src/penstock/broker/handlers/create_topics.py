@@ -11,12 +11,13 @@ Not done    create.topic.policy.class.name, controller mutation quotas.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from penstock.broker.api import Api
+from penstock.broker.assignments import assigned
 from penstock.broker.config_resources import effective_now
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK, A_ROW
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.names import CLUSTER_METADATA_TOPIC
 from penstock.cluster.topics import PARTITIONS_PER_REQUEST_MAX, Assignment, NewTopic, PlannedTopic
@@ -27,6 +28,8 @@ from penstock.protocol.schema.create_topics import CreateTopicsRequest, CreateTo
 API = Api(key=19, versions=range(2, 8), name="CreateTopics")
 
 SETTINGS_SINCE = 5
+A_PLAN = 4 * A_ROW
+"""What it costs to plan a topic, besides its partitions and settings."""
 
 Wanted = CreateTopicsRequest.CreatableTopic
 Result = CreateTopicsResponse.CreatableTopicResult
@@ -35,10 +38,10 @@ Setting = CreateTopicsResponse.CreatableTopicConfigs
 
 async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResponse:
     if request.timeout_ms <= 0:
-        return _answer([_failed(topic.name, ErrorCode.REQUEST_TIMED_OUT, None) for topic in request.topics])
-    times = Counter(topic.name for topic in request.topics)
+        return await _all_failed(ctx, request.topics, ErrorCode.REQUEST_TIMED_OUT, None)
+    times = await ctx.counted(topic.name for topic in request.topics)
     creatable, refused = [], []
-    for topic in request.topics:
+    async for topic in ctx.in_slices(request.topics):
         if times[topic.name] == 1:
             problem = _refusal(ctx, topic.name)
             if problem is None:
@@ -46,14 +49,23 @@ async def handle(ctx: Context, request: CreateTopicsRequest) -> CreateTopicsResp
             else:
                 refused.append(problem)
     twice = [
-        _failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name, count in times.items() if count > 1
+        _failed(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        async for name, count in ctx.in_slices(times.items(), A_LOOK)
+        if count > 1
     ]
-    too_large = _too_large(creatable, ctx.broker.settings.topics.partitions)
+    too_large = await _too_large(ctx, creatable)
     if too_large is not None:
-        results = [_failed(topic.name, ErrorCode.POLICY_VIOLATION, too_large) for topic in creatable]
+        response = await _all_failed(ctx, creatable, ErrorCode.POLICY_VIOLATION, too_large)
     else:
-        results = await _create(ctx, creatable, request)
-    return _answer(results + twice + refused)
+        response = CreateTopicsResponse(topics=await _create(ctx, creatable, request))
+    response.topics += twice + refused
+    return response
+
+
+async def _all_failed(
+    ctx: Context, topics: Sequence[Wanted], error: ErrorCode, message: str | None
+) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_failed(each.name, error, message) async for each in ctx.in_slices(topics)])
 
 
 def _refusal(ctx: Context, name: str) -> Result | None:
@@ -67,17 +79,19 @@ def _refusal(ctx: Context, name: str) -> Result | None:
     return _failed(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
 
 
-def _too_large(topics: Sequence[Wanted], default_partitions: int) -> str | None:
+async def _too_large(ctx: Context, topics: Sequence[Wanted]) -> str | None:
     """Kafka counts twice: the partitions that are asked for, then all the records of the change."""
-    partitions = 0
-    for topic in topics:
+    default_partitions = ctx.broker.settings.topics.partitions
+    partitions = others = 0
+    async for topic in ctx.in_slices(topics, A_LOOK):
+        others += 1 + len(topic.configs)
         if topic.assignments:
             partitions += len(topic.assignments)
         else:
             partitions += default_partitions if topic.num_partitions == -1 else max(0, topic.num_partitions)
     if partitions > PARTITIONS_PER_REQUEST_MAX:
         return "Excessively large number of partitions per request."
-    if partitions + sum(1 + len(topic.configs) for topic in topics) > PARTITIONS_PER_REQUEST_MAX:
+    if partitions + others > PARTITIONS_PER_REQUEST_MAX:
         return "Unable to perform excessively large batch operation."
     return None
 
@@ -85,25 +99,31 @@ def _too_large(topics: Sequence[Wanted], default_partitions: int) -> str | None:
 async def _create(ctx: Context, topics: Sequence[Wanted], request: CreateTopicsRequest) -> list[Result]:
     deadline = ctx.broker.clock.monotonic() + request.timeout_ms / 1000
     results = []
-    for topic in topics:
+    async for topic in ctx.in_slices(topics, A_PLAN):
         left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
         try:
             planned = await ctx.broker.controller.create_topic(
-                _new_topic(topic), validate_only=request.validate_only, timeout_ms=left_ms
+                await _new_topic(ctx, topic), validate_only=request.validate_only, timeout_ms=left_ms
             )
         except BrokerError as error:
             results.append(_failed(topic.name, error.code, error.message or None))
         else:
             results.append(_created(ctx, planned))
+            await ctx.spend(A_ROW * (len(planned.partitions) + len(results[-1].configs or ())))
     return results
 
 
-def _new_topic(topic: Wanted) -> NewTopic:
+async def _new_topic(ctx: Context, topic: Wanted) -> NewTopic:
     return NewTopic(
         topic.name,
         topic.num_partitions,
         topic.replication_factor,
-        tuple(Assignment(each.partition_index, tuple(each.broker_ids)) for each in topic.assignments),
+        tuple(
+            [
+                Assignment(each.partition_index, await assigned(ctx, each.broker_ids))
+                async for each in ctx.in_slices(topic.assignments, A_LOOK)
+            ]
+        ),
         tuple((config.name, config.value) for config in topic.configs),
     )
 
@@ -138,7 +158,3 @@ def _settings(ctx: Context, overrides: Mapping[str, str]) -> list[Setting]:
 
 def _failed(name: str, error: ErrorCode, message: str | None) -> Result:
     return Result(name=name, error_code=error, error_message=message)
-
-
-def _answer(results: list[Result]) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=results)

@@ -20,12 +20,13 @@ Result = DeleteAclsResponse.DeleteAclsFilterResult
 
 
 async def handle(ctx: Context, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    for wanted in request.filters:
+    refused = []
+    async for wanted in ctx.in_slices(request.filters):
         require_known(
             resource_type=wanted.resource_type_filter,
             pattern_type=wanted.pattern_type_filter,
             operation=wanted.operation,
             permission=wanted.permission_type,
         )
-    refused = [Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER) for _ in request.filters]
+        refused.append(Result(error_code=ErrorCode.SECURITY_DISABLED, error_message=NO_AUTHORIZER))
     return DeleteAclsResponse(filter_results=refused)

@@ -20,7 +20,7 @@ Row = DeleteGroupsResponse.DeletableGroupResult
 
 async def handle(ctx: Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     rows, refused = [], []
-    for group_id in dict.fromkeys(request.groups_names):
+    async for group_id in ctx.in_slices(await ctx.counted(request.groups_names)):
         if is_allowed(ctx, Operation.DELETE, ResourceType.GROUP, group_id):
             rows.append(Row(group_id, await _delete(ctx, group_id)))
         else:

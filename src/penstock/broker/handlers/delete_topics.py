@@ -8,10 +8,9 @@ Versions    v3 TOPIC_DELETION_DISABLED · v5 error messages (KIP-599) · v6 topi
 
 from __future__ import annotations
 
-from collections import Counter
-
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -25,14 +24,15 @@ State = DeleteTopicsRequest.DeleteTopicState
 
 
 async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
-    asked = [*(State(name=name) for name in request.topic_names), *request.topics]
+    asked = [State(name=name) async for name in ctx.in_slices(request.topic_names, A_LOOK)] or request.topics
     error = _refusal(ctx, request.timeout_ms)
     if error is not None:
-        return _answer([_result(state.name, TopicId(state.topic_id), error, None) for state in asked])
-    results, by_id, by_name = _sorted_out(asked)
-    found = _find(ctx, by_id, by_name, results)
+        late = [_result(each.name, TopicId(each.topic_id), error, None) async for each in ctx.in_slices(asked)]
+        return DeleteTopicsResponse(responses=late)
+    results, by_id, by_name = await _sorted_out(ctx, asked)
+    found = await _find(ctx, by_id, by_name, results)
     deadline = ctx.broker.clock.monotonic() + request.timeout_ms / 1000
-    for topic_id, name in found.items():
+    async for topic_id, name in ctx.in_slices(found.items()):
         left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
         try:
             await ctx.broker.controller.delete_topic(topic_id, timeout_ms=left_ms)
@@ -40,7 +40,7 @@ async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResp
             results.append(_result(name, topic_id, failed.code, failed.message or None))
         else:
             results.append(_result(name, topic_id, ErrorCode.NONE, None))
-    return _answer(results)
+    return DeleteTopicsResponse(responses=results)
 
 
 def _refusal(ctx: Context, timeout_ms: int) -> ErrorCode | None:
@@ -51,32 +51,41 @@ def _refusal(ctx: Context, timeout_ms: int) -> ErrorCode | None:
     return ErrorCode.REQUEST_TIMED_OUT if timeout_ms <= 0 else None
 
 
-def _sorted_out(asked: list[State]) -> tuple[list[Result], list[TopicId], list[str]]:
+async def _sorted_out(ctx: Context, asked: list[State]) -> tuple[list[Result], list[TopicId], list[str]]:
     """What can't be meant, and the ids and names that can."""
     results: list[Result] = []
-    ids: Counter[TopicId] = Counter()
-    names: Counter[str] = Counter()
-    for state in asked:
+    ids: dict[TopicId, int] = {}
+    names: dict[str, int] = {}
+    async for state in ctx.in_slices(asked):
         topic_id = TopicId(state.topic_id)
         if state.name is None and topic_id == ZERO_TOPIC_ID:
             results.append(_invalid(None, topic_id, "Neither topic name nor id were specified."))
         elif state.name is not None and topic_id != ZERO_TOPIC_ID:
             results.append(_invalid(state.name, topic_id, "You may not specify both topic name and topic id."))
         elif state.name is not None:
-            names[state.name] += 1
+            names[state.name] = names.get(state.name, 0) + 1
         else:
-            ids[topic_id] += 1
-    results += [_invalid(name, ZERO_TOPIC_ID, "Duplicate topic name.") for name, n in names.items() if n > 1]
-    results += [_invalid(None, topic_id, "Duplicate topic id.") for topic_id, n in ids.items() if n > 1]
-    return results, [topic_id for topic_id, n in ids.items() if n == 1], [name for name, n in names.items() if n == 1]
+            ids[topic_id] = ids.get(topic_id, 0) + 1
+    single_names, single_ids = [], []
+    async for name, times in ctx.in_slices(names.items(), A_LOOK):
+        if times == 1:
+            single_names.append(name)
+        else:
+            results.append(_invalid(name, ZERO_TOPIC_ID, "Duplicate topic name."))
+    async for topic_id, times in ctx.in_slices(ids.items(), A_LOOK):
+        if times == 1:
+            single_ids.append(topic_id)
+        else:
+            results.append(_invalid(None, topic_id, "Duplicate topic id."))
+    return results, single_ids, single_names
 
 
-def _find(ctx: Context, ids: list[TopicId], names: list[str], results: list[Result]) -> dict[TopicId, str]:
+async def _find(ctx: Context, ids: list[TopicId], names: list[str], results: list[Result]) -> dict[TopicId, str]:
     """The topics to delete; what is wrong with the others is added to ``results``. Whoever may not describe a topic
     learns neither its id nor its name nor whether it exists."""
     image = ctx.broker.image
     found: dict[TopicId, str] = {}
-    for topic_id in ids:
+    async for topic_id in ctx.in_slices(ids):
         name = image.topic_names.get(topic_id)
         if name is None:
             message = "This server does not host this topic ID."
@@ -87,7 +96,7 @@ def _find(ctx: Context, ids: list[TopicId], names: list[str], results: list[Resu
         else:
             found[topic_id] = name
     given = set(found)
-    for name in names:
+    async for name in ctx.in_slices(names):
         topic = image.topics.get(name)
         if not _may(ctx, Operation.DESCRIBE, name):
             results.append(_result(name, ZERO_TOPIC_ID, *_UNAUTHORIZED))
@@ -120,7 +129,3 @@ def _invalid(name: str | None, topic_id: TopicId, message: str) -> Result:
 
 def _result(name: str | None, topic_id: TopicId, error: ErrorCode, message: str | None) -> Result:
     return Result(name=name, topic_id=topic_id, error_code=error, error_message=message)
-
-
-def _answer(results: list[Result]) -> DeleteTopicsResponse:
-    return DeleteTopicsResponse(responses=results)

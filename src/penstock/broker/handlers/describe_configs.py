@@ -9,8 +9,9 @@ Versions    v1 source and synonyms · v3 type and documentation · v4 flexible.
 from __future__ import annotations
 
 from penstock.broker.api import Api
-from penstock.broker.config_resources import BROKER_LOGGER, KINDS, Resource, describe
+from penstock.broker.config_resources import BROKER_LOGGER, KINDS, Descriptions, Resource
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK, A_ROW
 from penstock.config.dynamic import Row
 from penstock.model import BrokerError
 from penstock.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -23,19 +24,34 @@ Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
 async def handle(ctx: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_result(ctx, request, wanted) for wanted in request.resources])
+    descriptions = Descriptions(ctx.broker)
+    entries: dict[int, list[Entry]] = {}
+    return DescribeConfigsResponse(
+        results=[
+            await _result(ctx, request, wanted, descriptions, entries)
+            async for wanted in ctx.in_slices(request.resources)
+        ]
+    )
 
 
-def _result(
-    ctx: Context, request: DescribeConfigsRequest, wanted: DescribeConfigsRequest.DescribeConfigsResource
+async def _result(
+    ctx: Context,
+    request: DescribeConfigsRequest,
+    wanted: DescribeConfigsRequest.DescribeConfigsResource,
+    descriptions: Descriptions,
+    entries: dict[int, list[Entry]],
 ) -> Result:
     result = Result(resource_type=wanted.resource_type, resource_name=wanted.resource_name)
+    names = frozenset([name async for name in ctx.in_slices(wanted.configuration_keys or (), A_LOOK)])
     try:
-        rows = describe(ctx.broker, Resource(wanted.resource_type, wanted.resource_name), wanted.configuration_keys)
+        rows = descriptions.of(Resource(wanted.resource_type, wanted.resource_name), names)
     except BrokerError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
-    result.configs = [_entry(request, wanted.resource_type, row) for row in rows]
+    if id(rows) not in entries:  # the same settings are described once, however many resources have them
+        await ctx.spend(A_ROW * len(rows))
+        entries[id(rows)] = [_entry(request, wanted.resource_type, row) for row in rows]
+    result.configs = entries[id(rows)]
     return result
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.schema.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
@@ -20,9 +21,9 @@ async def handle(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDi
     if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.CLUSTER):
         return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     logs = ctx.broker.logs
-    wanted = _wanted(request)
+    wanted = await _wanted(ctx, request)
     topics: dict[str, DescribeLogDirsResponse.DescribeLogDirsTopic] = {}
-    for replica in ctx.broker.replicas:
+    async for replica in ctx.in_slices(list(ctx.broker.replicas)):
         log = replica.partition.log
         if wanted is not None and log.tp not in wanted:
             continue
@@ -39,7 +40,11 @@ async def handle(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDi
     return DescribeLogDirsResponse(results=[folder])
 
 
-def _wanted(request: DescribeLogDirsRequest) -> set[TopicPartition] | None:
+async def _wanted(ctx: Context, request: DescribeLogDirsRequest) -> set[TopicPartition] | None:
     if request.topics is None:
         return None
-    return {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return {
+        TopicPartition(topic.topic, index)
+        async for topic in ctx.in_slices(request.topics)
+        async for index in ctx.in_slices(topic.partitions, A_LOOK)
+    }

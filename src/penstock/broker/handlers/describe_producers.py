@@ -21,17 +21,24 @@ Described = DescribeProducersResponse.ProducerState
 
 
 async def handle(ctx: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    described: dict[TopicPartition, Row] = {}
     return DescribeProducersResponse(
         topics=[
             DescribeProducersResponse.TopicResponse(
-                name=topic.name, partitions=[_row(ctx, topic.name, index) for index in topic.partition_indexes]
+                name=topic.name,
+                partitions=[
+                    await _row(ctx, TopicPartition(topic.name, index), described)
+                    async for index in ctx.in_slices(topic.partition_indexes)
+                ],
             )
-            for topic in request.topics
+            async for topic in ctx.in_slices(request.topics)
         ]
     )
 
 
-def _row(ctx: Context, name: str, index: int) -> Row:
+async def _row(ctx: Context, tp: TopicPartition, described: dict[TopicPartition, Row]) -> Row:
+    """``described``: partitions with producers. One that is repeated is answered again, and put together once."""
+    name, index = tp
     problem = name_problem(name)
     if problem is not None:
         message = f"Topic name is invalid: {problem}"
@@ -42,13 +49,18 @@ def _row(ctx: Context, name: str, index: int) -> Row:
     if name not in ctx.broker.image.topics:
         message = "This server does not host this topic-partition."
         return Row(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, error_message=message)
-    partition = ctx.broker.replicas.partition(TopicPartition(name, index))
+    partition = ctx.broker.replicas.partition(tp)
     if partition is None:
         return Row(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not partition.is_leader:
         return Row(partition_index=index, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    producers = [_described(state) for state in partition.log.producers.states()]
-    return Row(partition_index=index, active_producers=producers)
+    if tp not in described:
+        states = list(partition.log.producers.states())
+        row = Row(partition_index=index, active_producers=[_described(each) async for each in ctx.in_slices(states)])
+        if not states:
+            return row
+        described[tp] = row
+    return described[tp]
 
 
 def _described(state: ProducerState) -> Described:

@@ -8,9 +8,13 @@ Behaviour   Topics sorted by name, all of them when none is named; at most ``res
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from heapq import merge
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers.metadata import offline_replicas, reachable_leader
+from penstock.broker.pacing import A_LOOK, SLICE_COST
 from penstock.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
 from penstock.cluster.names import is_internal, is_valid
 from penstock.cluster.rows import PartitionState
@@ -28,23 +32,33 @@ Cursor = DescribeTopicPartitionsResponse.Cursor
 
 
 async def handle(ctx: Context, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
-    named = [topic.name for topic in request.topics]
+    named = await ctx.counted(topic.name for topic in request.topics)
     cursor = request.cursor
     first_topic, first_partition = (cursor.topic_name, cursor.partition_index) if cursor is not None else ("", 0)
     if cursor is not None and (first_partition < 0 or (named and first_topic not in named)):
-        refused = [Topic(error_code=ErrorCode.INVALID_REQUEST, name=name) for name in named]
+        refused = [
+            Topic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+            async for topic in ctx.in_slices(request.topics)
+        ]
         return DescribeTopicPartitionsResponse(topics=refused)
 
     limit = min(request.response_partition_limit, ctx.broker.settings.topics.described_partitions_max)
     answer = _Answer(ctx, room=max(limit, 1), answers_missing=bool(named))
     hidden: list[Topic] = []
-    for name in sorted({name for name in named or ctx.broker.image.topics if name >= first_topic}):
+    async for name in ctx.in_slices(await _sorted(ctx, named or list(ctx.broker.image.topics), first_topic)):
         if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name):
             if named:
                 hidden.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
-        elif not answer.add(name, first_partition if name == first_topic else 0):
+        elif not await answer.add(name, first_partition if name == first_topic else 0):
             break
     return DescribeTopicPartitionsResponse(topics=answer.topics + hidden, next_cursor=answer.next_cursor)
+
+
+async def _sorted(ctx: Context, names: Iterable[str], first: str) -> Iterator[str]:
+    """From ``first`` on: short runs are sorted at once, and merged while the answer is put together."""
+    after = [name async for name in ctx.in_slices(names, A_LOOK) if name >= first]
+    runs = [sorted(run) async for run in ctx.in_parts(after, SLICE_COST, A_LOOK)]
+    return merge(*runs)
 
 
 class _Answer:
@@ -57,7 +71,7 @@ class _Answer:
         self._room = room
         self._answers_missing = answers_missing
 
-    def add(self, name: str, first_partition: int) -> bool:
+    async def add(self, name: str, first_partition: int) -> bool:
         """False: the answer is full, and the cursor stands where the next one begins."""
         if self._room == 0:
             self.next_cursor = Cursor(topic_name=name, partition_index=0)
@@ -83,7 +97,7 @@ class _Answer:
                 name=name,
                 topic_id=topic.topic_id,
                 is_internal=is_internal(name),
-                partitions=[self._partition(index, state) for index, state in states],
+                partitions=[self._partition(index, state) async for index, state in self._ctx.in_slices(states)],
                 topic_authorized_operations=operations,
             )
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers import transactions
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.coordination.transactions.listing import refused_description
 from penstock.model import BrokerError, ErrorCode
@@ -16,14 +17,23 @@ from penstock.protocol.schema.describe_transactions import DescribeTransactionsR
 
 API = Api(key=65, versions=range(1), name="DescribeTransactions")
 
+Row = DescribeTransactionsResponse.TransactionState
+
 
 async def handle(ctx: Context, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
-    return DescribeTransactionsResponse(
-        transaction_states=[_described(ctx, transactional_id) for transactional_id in request.transactional_ids]
-    )
+    with_topics: dict[str, Row] = {}
+    rows = []
+    async for transactional_id in ctx.in_slices(request.transactional_ids):
+        row = with_topics.get(transactional_id)
+        if row is None:
+            row = await _described(ctx, transactional_id)
+            if row.topics:  # an id that is repeated is answered again, and put together once
+                with_topics[transactional_id] = row
+        rows.append(row)
+    return DescribeTransactionsResponse(transaction_states=rows)
 
 
-def _described(ctx: Context, transactional_id: str) -> DescribeTransactionsResponse.TransactionState:
+async def _described(ctx: Context, transactional_id: str) -> Row:
     if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id):
         return refused_description(transactional_id, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     try:
@@ -31,6 +41,9 @@ def _described(ctx: Context, transactional_id: str) -> DescribeTransactionsRespo
     except BrokerError as refused:
         return refused_description(transactional_id, refused.code)
     answer.topics = [
-        topic for topic in answer.topics if is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
+        topic
+        async for topic in ctx.in_slices(answer.topics)
+        if is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic.topic)
     ]
+    await ctx.spend(A_LOOK * sum([len(topic.partitions) for topic in answer.topics]))
     return answer

@@ -7,8 +7,6 @@ Not done    SCRAM: AlterUserScramCredentials is not advertised.
 
 from __future__ import annotations
 
-from collections import Counter
-
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -28,8 +26,10 @@ async def handle(ctx: Context, request: DescribeUserScramCredentialsRequest) -> 
         return DescribeUserScramCredentialsResponse(
             error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="Cluster authorization failed."
         )
-    times = Counter(user.name for user in request.users or ())
-    return DescribeUserScramCredentialsResponse(results=[_result(name, count) for name, count in times.items()])
+    times = await ctx.counted(user.name for user in request.users or ())
+    return DescribeUserScramCredentialsResponse(
+        results=[_result(name, count) async for name, count in ctx.in_slices(times.items())]
+    )
 
 
 def _result(name: str, count: int) -> Result:

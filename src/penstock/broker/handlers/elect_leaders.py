@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import ErrorCode
 from penstock.protocol.schema.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
@@ -26,17 +27,20 @@ Result = ElectLeadersResponse.PartitionResult
 
 async def handle(ctx: Context, request: ElectLeadersRequest) -> ElectLeadersResponse:
     if not is_allowed(ctx, Operation.ALTER, ResourceType.CLUSTER):
-        return _refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
+        return await _refused(ctx, request, ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed.")
     if request.election_type not in (PREFERRED, UNCLEAN):
-        return _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+        return await _refused(ctx, request, ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     if request.timeout_ms <= 0:
-        return _refused(ctx, request, ErrorCode.REQUEST_TIMED_OUT, None)
+        return await _refused(ctx, request, ErrorCode.REQUEST_TIMED_OUT, None)
     if request.topic_partitions is None:
-        results = [Topic(topic=name) for name in sorted(ctx.broker.image.topics)]
+        results = [Topic(topic=name) async for name in ctx.in_slices(sorted(ctx.broker.image.topics), A_LOOK)]
     else:
         results = [
-            Topic(topic=each.topic, partition_result=[_result(ctx, each.topic, index) for index in each.partitions])
-            for each in request.topic_partitions
+            Topic(
+                topic=each.topic,
+                partition_result=[_result(ctx, each.topic, index) async for index in ctx.in_slices(each.partitions)],
+            )
+            async for each in ctx.in_slices(request.topic_partitions)
         ]
     return ElectLeadersResponse(replica_election_results=results)
 
@@ -50,12 +54,17 @@ def _result(ctx: Context, name: str, index: int) -> Result:
     return Result(index, ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 
 
-def _refused(ctx: Context, request: ElectLeadersRequest, error: ErrorCode, message: str | None) -> ElectLeadersResponse:
+async def _refused(
+    ctx: Context, request: ElectLeadersRequest, error: ErrorCode, message: str | None
+) -> ElectLeadersResponse:
     """The same for everything that was asked for, and for the request where the version has a place for that."""
     return ElectLeadersResponse(
         error_code=error if ctx.version >= KIND_SINCE else ErrorCode.NONE,
         replica_election_results=[
-            Topic(topic=each.topic, partition_result=[Result(index, error, message) for index in each.partitions])
-            for each in request.topic_partitions or ()
+            Topic(
+                topic=each.topic,
+                partition_result=[Result(index, error, message) async for index in ctx.in_slices(each.partitions)],
+            )
+            async for each in ctx.in_slices(request.topic_partitions or ())
         ],
     )

@@ -49,7 +49,9 @@ async def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinat
             host=found.host,
             port=found.port,
         )
-    return FindCoordinatorResponse(coordinators=[await _look_up(ctx, kind, key) for key in request.coordinator_keys])
+    return FindCoordinatorResponse(
+        coordinators=[await _look_up(ctx, kind, key) async for key in ctx.in_slices(request.coordinator_keys)]
+    )
 
 
 async def _look_up(ctx: Context, kind: int, key: str) -> Found:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.config_resources import (
+    A_CHANGE,
     BROKER_LOGGER,
     KINDS,
     Resource,
     alter,
     alter_loggers,
     check_entries,
-    named_twice,
 )
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.config.dynamic import DELETE, Operation, apply_operations
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.incremental_alter_configs import (
@@ -32,15 +33,18 @@ Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    twice = named_twice(Resource(each.resource_type, each.resource_name) for each in request.resources)
+    times = await ctx.counted(Resource(each.resource_type, each.resource_name) for each in request.resources)
     results = []
-    for wanted in request.resources:
+    async for wanted in ctx.in_slices(request.resources, A_CHANGE):
         resource = Resource(wanted.resource_type, wanted.resource_name)
         result = Result(resource_type=resource.type, resource_name=resource.name, error_message=None)
         try:
-            if resource in twice:
+            if times[resource] > 1:  # which of the changes would count?
                 raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            operations = [Operation(each.name, each.config_operation, each.value) for each in wanted.configs]
+            operations = [
+                Operation(each.name, each.config_operation, each.value)
+                async for each in ctx.in_slices(wanted.configs, A_LOOK)
+            ]
             await _change(ctx, resource, operations, validate_only=request.validate_only)
         except BrokerError as error:
             result.error_code, result.error_message = error.code, error.message or None
@@ -49,10 +53,7 @@ async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> Incre
 
 
 async def _change(ctx: Context, resource: Resource, operations: list[Operation], *, validate_only: bool) -> None:
-    check_entries(
-        (each.name for each in operations),
-        [each.name for each in operations if each.value is None and each.operation != DELETE],
-    )
+    await check_entries(ctx, ((each.name, each.value is None and each.operation != DELETE) for each in operations))
     if resource.type == BROKER_LOGGER:
         alter_loggers(ctx.broker, resource.name, operations, validate_only=validate_only)
         return

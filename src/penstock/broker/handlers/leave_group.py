@@ -6,13 +6,19 @@ Versions    v3 several members, also by group.instance.id alone (KIP-345) · v5 
 
 from __future__ import annotations
 
+from functools import partial
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.coordination.groups.machine import GroupMachine
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
 
 API = Api(key=13, versions=range(6), name="LeaveGroup")
+
+MEMBERS_AT_ONCE = 250
+"""More members leave in several steps, each with a rebalance of its own."""
 
 
 async def handle(ctx: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
@@ -21,7 +27,15 @@ async def handle(ctx: Context, request: LeaveGroupRequest) -> LeaveGroupResponse
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     version = ctx.version
+    response = LeaveGroupResponse()
     try:
-        return await ctx.broker.groups.write(request.group_id, lambda machine: machine.leave(request, version=version))
+        async for some in ctx.in_parts(request.members, MEMBERS_AT_ONCE):
+            part = LeaveGroupRequest(group_id=request.group_id, member_id=request.member_id, members=list(some))
+            left = await ctx.broker.groups.write(
+                request.group_id, partial(GroupMachine.leave, request=part, version=version)
+            )
+            response.error_code = left.error_code
+            response.members += left.members
     except BrokerError as failed:
         return LeaveGroupResponse(error_code=failed.code)
+    return response

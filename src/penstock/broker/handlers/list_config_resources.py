@@ -20,15 +20,16 @@ LISTED = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
 async def handle(ctx: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
-    types = request.resource_types if ctx.version >= 1 else [CLIENT_METRICS]
-    if any(wanted not in LISTED for wanted in types):
+    asked = request.resource_types if ctx.version >= 1 else [CLIENT_METRICS]
+    types = set(await ctx.counted(asked))
+    if not types.issubset(LISTED):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     return ListConfigResourcesResponse(
         config_resources=[
             ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=listed)
             for listed in LISTED
             if not types or listed in types
-            for name in _names(ctx.broker.image, listed)
+            async for name in ctx.in_slices(_names(ctx.broker.image, listed))
         ]
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import BrokerError
 from penstock.protocol.schema.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -18,12 +19,17 @@ API = Api(key=16, versions=range(6), name="ListGroups")
 
 
 async def handle(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:
+    states = {state.lower().strip() async for state in ctx.in_slices(request.states_filter, A_LOOK)}
+    kinds = {kind.lower() async for kind in ctx.in_slices(request.types_filter, A_LOOK)}
     try:
-        groups = await ctx.broker.groups.runtime.list_settled(
-            lambda machine: machine.listed(states=request.states_filter, kinds=request.types_filter)
-        )
+        groups = await ctx.broker.groups.runtime.list_settled(lambda machine: machine.listed(states, kinds), ctx.finish)
     except BrokerError as refused:
         return ListGroupsResponse(error_code=refused.code)
+    await ctx.spend(A_LOOK * len(groups))
     if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.CLUSTER):
-        groups = [group for group in groups if is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)]
+        groups = [
+            group
+            async for group in ctx.in_slices(groups, A_LOOK)
+            if is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, group.group_id)
+        ]
     return ListGroupsResponse(groups=groups)

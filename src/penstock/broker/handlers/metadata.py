@@ -13,10 +13,11 @@ Versions    v1 racks, controller, internal topics · v2 cluster id · v4 allow_a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import (
     NOT_ASKED,
     Operation,
@@ -46,19 +47,18 @@ Asked = MetadataRequest.MetadataRequestTopic
 async def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
     asked = None if ctx.version == 0 and not request.topics else request.topics
     if asked is not None:
-        error = _problem(ctx.version, asked)
+        error = await _problem(ctx, asked)
         if error is not None:
-            return _refused(asked, error)
+            return await _refused(ctx, asked, error)
     image = ctx.broker.image
     if asked is None:
-        names = [name for name in sorted(image.topics) if is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name)]
-        topics = [_topic(ctx, image.topics[name]) for name in names]
-    elif any(topic.topic_id != ZERO_TOPIC_ID for topic in asked):
-        topics = _by_id(ctx, asked)
+        topics = await _all(ctx)
+    elif any([topic.topic_id != ZERO_TOPIC_ID async for topic in ctx.in_slices(asked, A_LOOK)]):
+        topics = await _by_id(ctx, await ctx.counted(TopicId(topic.topic_id) for topic in asked))
     else:
-        topics = _by_name(ctx, list(dict.fromkeys(topic.name or "" for topic in asked)), request)
+        topics = await _by_name(ctx, await ctx.counted(topic.name or "" for topic in asked), request)
     if request.include_topic_authorized_operations:
-        for topic in topics:
+        async for topic in ctx.in_slices(topics):
             if topic.name is not None and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 topic.topic_authorized_operations = authorized_operations(ctx, ResourceType.TOPIC, topic.name)
     brokers = _brokers(ctx)
@@ -74,8 +74,9 @@ async def handle(ctx: Context, request: MetadataRequest) -> MetadataResponse:
     )
 
 
-def _problem(version: int, asked: Sequence[Asked]) -> ErrorCode | None:
-    for topic in asked:
+async def _problem(ctx: Context, asked: Sequence[Asked]) -> ErrorCode | None:
+    version = ctx.version
+    async for topic in ctx.in_slices(asked, A_LOOK):
         if version < BY_ID_SINCE and (topic.name is None or topic.topic_id != ZERO_TOPIC_ID):
             return ErrorCode.INVALID_REQUEST
         if topic.name is None and topic.topic_id == ZERO_TOPIC_ID:
@@ -83,8 +84,10 @@ def _problem(version: int, asked: Sequence[Asked]) -> ErrorCode | None:
     return None
 
 
-def _refused(asked: Sequence[Asked], error: ErrorCode) -> MetadataResponse:
-    topics = [Topic(error_code=error, name=topic.name or "", topic_id=topic.topic_id) for topic in asked]
+async def _refused(ctx: Context, asked: Sequence[Asked], error: ErrorCode) -> MetadataResponse:
+    topics = [
+        Topic(error_code=error, name=topic.name or "", topic_id=topic.topic_id) async for topic in ctx.in_slices(asked)
+    ]
     return MetadataResponse(topics=topics, error_code=error)
 
 
@@ -102,35 +105,41 @@ def _brokers(ctx: Context) -> list[MetadataResponse.MetadataResponseBroker]:
     return brokers
 
 
-def _by_id(ctx: Context, asked: Sequence[Asked]) -> list[Topic]:
+async def _all(ctx: Context) -> list[Topic]:
     image = ctx.broker.image
-    ids = [TopicId(uuid) for uuid in dict.fromkeys(topic.topic_id for topic in asked) if uuid != ZERO_TOPIC_ID]
-    unknown = [
-        Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=uuid)
-        for uuid in ids
-        if uuid not in image.topic_names
-    ]
-    known = []
-    for uuid in ids:
+    topics = []
+    async for name in ctx.in_slices(sorted(image.topics)):
+        topic = image.topics.get(name)  # it may have been deleted since
+        if topic is not None and is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name):
+            topics.append(await _topic(ctx, topic))
+    return topics
+
+
+async def _by_id(ctx: Context, ids: Collection[TopicId]) -> list[Topic]:
+    image = ctx.broker.image
+    unknown, known = [], []
+    async for uuid in ctx.in_slices(ids):
+        if uuid == ZERO_TOPIC_ID:
+            continue
         name = image.topic_names.get(uuid)
         if name is None:
-            continue
-        if is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name):
-            known.append(_topic(ctx, image.topics[name]))
+            unknown.append(Topic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=uuid))
+        elif is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name):
+            known.append(await _topic(ctx, image.topics[name]))
         else:
             known.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=uuid))
     return unknown + known
 
 
-def _by_name(ctx: Context, names: Sequence[str], request: MetadataRequest) -> list[Topic]:
+async def _by_name(ctx: Context, names: Collection[str], request: MetadataRequest) -> list[Topic]:
     image = ctx.broker.image
     creates = request.allow_auto_topic_creation and ctx.broker.settings.topics.auto_create
     existing, missing, hidden = [], [], []
-    for name in names:
+    async for name in ctx.in_slices(names):
         if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name):
             hidden.append(Topic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name))
         elif name in image.topics:
-            existing.append(_topic(ctx, image.topics[name]))
+            existing.append(await _topic(ctx, image.topics[name]))
         else:
             missing.append(
                 Topic(error_code=_missing(ctx, name, creates=creates), name=name, is_internal=is_internal(name))
@@ -155,13 +164,16 @@ def _may_create(ctx: Context, name: str) -> bool:
     )
 
 
-def _topic(ctx: Context, topic: TopicImage) -> Topic:
+async def _topic(ctx: Context, topic: TopicImage) -> Topic:
     image, listener, version = ctx.broker.image, ctx.listener.name, ctx.version
     return Topic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(image, listener, version, i, state) for i, state in enumerate(topic.partitions)],
+        partitions=[
+            _partition(image, listener, version, index, state)
+            async for index, state in ctx.in_slices(enumerate(topic.partitions))
+        ],
     )
 
 

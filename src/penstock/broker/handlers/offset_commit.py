@@ -1,9 +1,9 @@
 """OffsetCommit: v2-v10.
 
 Behaviour   Topics and partitions that do not exist (or may not be read) are refused one by one, the rest is committed
-            together. Answered when the offsets are durable. A group refuses all or nothing: members of another
-            generation, strangers while somebody is in it; without a group, an offset of nobody's (-1) makes a simple
-            one.
+            together; more than 500 partitions in several steps. Answered when the offsets are durable. A group refuses
+            all or nothing of a step: members of another generation, strangers while somebody is in it; without a group,
+            an offset of nobody's (-1) makes a simple one.
 Versions    v2-v4 an age of its own (retention time) · v6 leader epochs (KIP-320) · v7 group.instance.id ·
             v9 member epochs, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848) · v10 topics by id
 """
@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
-from penstock.broker.topic_answers import merged
+from penstock.broker.topic_answers import answered_in_parts, merged
+from penstock.coordination.slices import finish_now
 from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -29,15 +30,23 @@ Row = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 async def handle(ctx: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    refused = _refuse(ctx, request)
-    if not request.topics:
-        return OffsetCommitResponse(topics=refused)
-    version = ctx.version
-    try:
-        answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.commit(request, version))
-    except BrokerError as failed:
-        answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
-    return OffsetCommitResponse(topics=merged(refused, answer.topics))
+    version, topics = ctx.version, request.topics
+
+    async def serve(some: list[Asked]) -> tuple[list[Answered], list[Answered]]:
+        request.topics = some
+        refused = _refuse(ctx, request)
+        if not request.topics:
+            return refused, []
+        try:
+            answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.commit(request, version))
+        except BrokerError as failed:
+            return refused, _all(request.topics, failed.code)
+        return refused, answer.topics
+
+    answers = await answered_in_parts(
+        ctx, topics, lambda topic, partitions: Asked(topic.name, topic.topic_id, partitions), serve
+    )
+    return OffsetCommitResponse(topics=answers)
 
 
 def handle_now(ctx: Context, request: OffsetCommitRequest, reply: Callable[[OffsetCommitResponse], None]) -> bool:
@@ -51,7 +60,7 @@ def handle_now(ctx: Context, request: OffsetCommitRequest, reply: Callable[[Offs
         if failed is not None:
             answer = OffsetCommitResponse(topics=_all(request.topics, failed.code))
         assert answer is not None
-        reply(OffsetCommitResponse(topics=merged(refused, answer.topics)) if refused else answer)
+        reply(OffsetCommitResponse(topics=finish_now(merged(refused, answer.topics))) if refused else answer)
 
     version = ctx.version
     if ctx.broker.groups.write_now(request.group_id, lambda machine: machine.commit(request, version), done):

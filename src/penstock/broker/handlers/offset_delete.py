@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
-from penstock.broker.topic_answers import merged
+from penstock.broker.topic_answers import answered_in_parts
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
@@ -28,12 +28,18 @@ async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResp
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    refused, request.topics = _sorted_out(ctx, request.topics)
-    try:
+    topics = request.topics
+
+    async def serve(some: list[Asked]) -> tuple[list[Topic], list[Topic]]:
+        refused, request.topics = _sorted_out(ctx, some)
         answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(request))
+        return refused, answer.topics
+
+    try:
+        answers = await answered_in_parts(ctx, topics, lambda topic, partitions: Asked(topic.name, partitions), serve)
     except BrokerError as failed:
         return OffsetDeleteResponse(error_code=failed.code)
-    return OffsetDeleteResponse(topics=merged(refused, answer.topics))
+    return OffsetDeleteResponse(topics=answers)
 
 
 def _sorted_out(ctx: Context, topics: Sequence[Asked]) -> tuple[list[Topic], list[Asked]]:

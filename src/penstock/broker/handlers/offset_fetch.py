@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK, A_ROW
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from penstock.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
@@ -30,58 +31,62 @@ Row = OffsetFetchResponse.OffsetFetchResponsePartitions
 
 async def handle(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if ctx.version >= SEVERAL_GROUPS_SINCE:
-        groups = [await _group(ctx, asked, request.require_stable) for asked in request.groups]
+        groups = [await _group(ctx, asked, request.require_stable) async for asked in ctx.in_slices(request.groups)]
         return OffsetFetchResponse(groups=groups)
     topics = request.topics
     asked = AskedGroup(
         group_id=request.group_id,
         topics=None
         if topics is None
-        else [AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics],
+        else [
+            AskedTopic(name=topic.name, partition_indexes=topic.partition_indexes)
+            async for topic in ctx.in_slices(topics)
+        ],
     )
-    return _as_one_group(await _group(ctx, asked, request.require_stable))
+    return await _as_one_group(ctx, await _group(ctx, asked, request.require_stable))
 
 
 async def _group(ctx: Context, asked: AskedGroup, require_stable: bool) -> Group:
     if not is_allowed(ctx, Operation.DESCRIBE, ResourceType.GROUP, asked.group_id):
-        return _failed(ctx, asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return await _failed(ctx, asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     refused: list[Topic] = []
     wanted = asked
     if asked.topics is not None:
-        refused, allowed = _sorted_out(ctx, asked.topics)
+        refused, allowed = await _sorted_out(ctx, asked.topics)
         wanted = AskedGroup(asked.group_id, asked.member_id, asked.member_epoch, allowed)
     try:
         found = await ctx.broker.groups.settled(
-            asked.group_id, lambda machine: machine.offsets.fetch(wanted, require_stable=require_stable)
+            asked.group_id, lambda machine: machine.offsets.fetch(wanted, require_stable=require_stable), ctx.finish
         )
     except BrokerError as error:
         # Consumers before 3.9 do not expect it here; with NOT_COORDINATOR they look again.
         is_unexpected = error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return _failed(ctx, asked, ErrorCode.NOT_COORDINATOR if is_unexpected else error.code)
+        return await _failed(ctx, asked, ErrorCode.NOT_COORDINATOR if is_unexpected else error.code)
+    await ctx.spend(A_LOOK * sum([len(topic.partitions) async for topic in ctx.in_slices(found.topics, A_LOOK)]))
     if asked.topics is None:
-        found.topics = _visible(ctx, found.topics)
+        found.topics = await _visible(ctx, found.topics)
     found.topics += refused
     return found
 
 
-def _sorted_out(ctx: Context, topics: list[AskedTopic]) -> tuple[list[Topic], list[AskedTopic]]:
+async def _sorted_out(ctx: Context, topics: list[AskedTopic]) -> tuple[list[Topic], list[AskedTopic]]:
     refused, allowed = [], []
-    for topic in topics:
+    async for topic in ctx.in_slices(topics):
         if ctx.version >= TOPIC_IDS_SINCE:
             topic.name = ctx.broker.image.topic_names.get(TopicId(topic.topic_id), "")
         if ctx.version >= TOPIC_IDS_SINCE and not topic.name:
-            refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            refused.append(await _refused(ctx, topic, ErrorCode.UNKNOWN_TOPIC_ID))
         elif not is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, topic.name):
-            refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            refused.append(await _refused(ctx, topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
         else:
             allowed.append(topic)
     return refused, allowed
 
 
-def _visible(ctx: Context, topics: list[Topic]) -> list[Topic]:
+async def _visible(ctx: Context, topics: list[Topic]) -> list[Topic]:
     """Of all the group's topics those that the asker may see; by id, those that have one."""
     kept = []
-    for topic in topics:
+    async for topic in ctx.in_slices(topics):
         known = ctx.broker.image.topics.get(topic.name)
         topic.topic_id = ZERO_TOPIC_ID if known is None else known.topic_id
         has_a_place = ctx.version < TOPIC_IDS_SINCE or known is not None
@@ -90,18 +95,19 @@ def _visible(ctx: Context, topics: list[Topic]) -> list[Topic]:
     return kept
 
 
-def _refused(topic: AskedTopic, error: ErrorCode) -> Topic:
-    rows = [Row(index, -1, error_code=error) for index in topic.partition_indexes]
+async def _refused(ctx: Context, topic: AskedTopic, error: ErrorCode) -> Topic:
+    rows = [Row(index, -1, error_code=error) async for index in ctx.in_slices(topic.partition_indexes)]
     return Topic(topic.name, topic.topic_id, rows)
 
 
-def _failed(ctx: Context, asked: AskedGroup, error: ErrorCode) -> Group:
+async def _failed(ctx: Context, asked: AskedGroup, error: ErrorCode) -> Group:
     if ctx.version >= GROUP_ERROR_SINCE:
         return Group(group_id=asked.group_id, error_code=error)
-    return Group(group_id=asked.group_id, topics=[_refused(topic, error) for topic in asked.topics or ()])
+    topics = [await _refused(ctx, topic, error) async for topic in ctx.in_slices(asked.topics or ())]
+    return Group(group_id=asked.group_id, topics=topics)
 
 
-def _as_one_group(group: Group) -> OffsetFetchResponse:
+async def _as_one_group(ctx: Context, group: Group) -> OffsetFetchResponse:
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -115,9 +121,9 @@ def _as_one_group(group: Group) -> OffsetFetchResponse:
                         row.metadata,
                         row.error_code,
                     )
-                    for row in topic.partitions
+                    async for row in ctx.in_slices(topic.partitions, A_ROW // 4)
                 ],
             )
-            for topic in group.topics
+            async for topic in ctx.in_slices(group.topics)
         ],
     )

@@ -24,9 +24,10 @@ async def handle(ctx: Context, request: OffsetForLeaderEpochRequest) -> OffsetFo
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_row(ctx, topic.topic, wanted) for wanted in topic.partitions]
+                topic=topic.topic,
+                partitions=[_row(ctx, topic.topic, wanted) async for wanted in ctx.in_slices(topic.partitions)],
             )
-            for topic in request.topics
+            async for topic in ctx.in_slices(request.topics)
         ]
     )
 

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.coordination.groups.classic import sync_refusal
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 
 API = Api(key=14, versions=range(6), name="SyncGroup")
+
+ASSIGNMENTS_AT_ONCE = 1_000
+"""Of more than these, the ones for members that the group does not have are sorted out first, in slices."""
+PARKS = True
+"""It waits for the other members, for as long as they take: it must not keep a place that large requests wait for."""
 
 
 async def handle(ctx: Context, request: SyncGroupRequest) -> SyncGroupResponse:
@@ -25,6 +31,11 @@ async def handle(ctx: Context, request: SyncGroupRequest) -> SyncGroupResponse:
         return SyncGroupResponse(error_code=refusal)
     version = ctx.version
     try:
+        if len(request.assignments) > ASSIGNMENTS_AT_ONCE:
+            members = ctx.broker.groups.read(request.group_id, lambda machine: machine.member_ids(request.group_id))
+            request.assignments = [
+                each async for each in ctx.in_slices(request.assignments, A_LOOK) if each.member_id in members
+            ]
         return await ctx.broker.groups.parked(
             request.group_id, lambda machine, reply: machine.sync(request, version=version, reply=reply)
         )

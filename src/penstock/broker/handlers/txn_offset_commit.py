@@ -15,7 +15,7 @@ from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers.add_offsets_to_txn import offsets_partition
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
-from penstock.broker.topic_answers import merged
+from penstock.broker.topic_answers import answered_in_parts
 from penstock.coordination.groups.machine import GroupMachine
 from penstock.coordination.home import Producer
 from penstock.coordination.runtime import Decision
@@ -35,23 +35,32 @@ Row = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
 
 async def handle(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    if not is_allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
-        refused = _all(request.topics, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        return TxnOffsetCommitResponse(topics=refused)
-    if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
-        return TxnOffsetCommitResponse(topics=_all(request.topics, ErrorCode.GROUP_AUTHORIZATION_FAILED))
-    refused, request.topics = _sorted_out(ctx, request.topics)
-    if not request.topics:
-        return TxnOffsetCommitResponse(topics=refused)
-    try:
-        if not request.group_id:
-            raise BrokerError(ErrorCode.INVALID_GROUP_ID)
-        if _is_verified(ctx):
-            await _require_in_transaction(ctx, request)
-        answer = await ctx.broker.groups.write(request.group_id, lambda machine: _decided(ctx, request, machine))
-    except BrokerError as failed:
-        answer = TxnOffsetCommitResponse(topics=_all(request.topics, failed.code))
-    return TxnOffsetCommitResponse(topics=merged(refused, answer.topics))
+    topics = request.topics
+
+    async def serve(some: list[Asked]) -> tuple[list[Answered], list[Answered]]:
+        if not is_allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
+            return _all(some, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), []
+        if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
+            return _all(some, ErrorCode.GROUP_AUTHORIZATION_FAILED), []
+        refused, request.topics = _sorted_out(ctx, some)
+        if not request.topics:
+            return refused, []
+        try:
+            return refused, await _commit(ctx, request)
+        except BrokerError as failed:
+            return refused, _all(request.topics, failed.code)
+
+    answers = await answered_in_parts(ctx, topics, lambda topic, partitions: Asked(topic.name, partitions), serve)
+    return TxnOffsetCommitResponse(topics=answers)
+
+
+async def _commit(ctx: Context, request: TxnOffsetCommitRequest) -> list[Answered]:
+    if not request.group_id:
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID)
+    if _is_verified(ctx):
+        await _require_in_transaction(ctx, request)
+    answer = await ctx.broker.groups.write(request.group_id, lambda machine: _decided(ctx, request, machine))
+    return answer.topics
 
 
 def _is_verified(ctx: Context) -> bool:

@@ -34,7 +34,7 @@ async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeatures
             each.max_version_level,
             each.upgrade_type if ctx.version >= KIND_SINCE else ChangeKind.UPGRADE,
         )
-        for each in request.feature_updates
+        async for each in ctx.in_slices(request.feature_updates)
     ]
     try:
         await ctx.broker.controller.update_features(
@@ -45,5 +45,5 @@ async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeatures
         if refused.code is ErrorCode.INVALID_UPDATE_VERSION:
             message = f"The update failed for all features since the following feature had an error: {message}"
         return UpdateFeaturesResponse(error_code=refused.code, error_message=message)
-    results = [Result(feature=each.name, error_message="NONE") for each in changes]
+    results = [Result(feature=each.name, error_message="NONE") async for each in ctx.in_slices(changes)]
     return UpdateFeaturesResponse(error_message=None, results=results if ctx.version < NO_RESULTS_SINCE else [])

@@ -10,7 +10,7 @@ batch and for one turn of the loop; one that can't be written ends its sweep, an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -37,6 +37,8 @@ from penstock.protocol.schema.list_groups import ListGroupsResponse
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from penstock.protocol.schema.sync_group import SyncGroupRequest
 
+SLICE_GROUPS = 1_000
+"""Listed at a stretch: some milliseconds."""
 SLICE_TOMBSTONES = 1_000
 """Written at a stretch: some milliseconds."""
 SLICE_BYTES = 500_000
@@ -101,6 +103,11 @@ class GroupMachine:
         door = self._door(request.group_id)
         return door.leave(request, version=version)
 
+    def member_ids(self, group_id: str) -> frozenset[str]:
+        """Of a classic group."""
+        group = self.groups.get(group_id)
+        return frozenset(group.members) if isinstance(group, ClassicGroup) else frozenset()
+
     def _door(self, group_id: str) -> ClassicGroups | ClassicDoor:
         return self.consumer.classic_door if self.consumer.serves(group_id) else self.classic
 
@@ -118,16 +125,17 @@ class GroupMachine:
 
     # --- listing and deleting
 
-    def listed(self, states: Iterable[str] = (), kinds: Iterable[str] = ()) -> list[ListGroupsResponse.ListedGroup]:
-        """Filters in any case; an empty one lets everything through, an unknown word nothing."""
-        wanted_states = {state.lower().strip() for state in states}
-        wanted_kinds = {kind.lower() for kind in kinds}
-        return [
-            ListGroupsResponse.ListedGroup(group.group_id, group.protocol_type, group.state, group.kind)
-            for group in self.groups.values()
-            if (not wanted_states or group.state.lower() in wanted_states)
-            and (not wanted_kinds or group.kind in wanted_kinds)
-        ]
+    def listed(self, states: Collection[str], kinds: Collection[str]) -> Work[list[ListGroupsResponse.ListedGroup]]:
+        """Those in one of these states and of one of these kinds, in lower case; none given: all of them."""
+        rows = []
+        for number, group in enumerate(list(self.groups.values()), start=1):
+            if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds):
+                rows.append(
+                    ListGroupsResponse.ListedGroup(group.group_id, group.protocol_type, group.state, group.kind)
+                )
+            if number % SLICE_GROUPS == 0:
+                yield
+        return rows
 
     def delete(self, group_id: str) -> Decision[bool]:
         """The answer: whether it is done. A group with very many offsets goes in several steps, itself with the last.

@@ -177,9 +177,9 @@ class OffsetStore:
 
     # --- fetching
 
-    def fetch(self, wanted: FetchGroup, *, require_stable: bool) -> FetchedGroup:
+    def fetch(self, wanted: FetchGroup, *, require_stable: bool) -> Work[FetchedGroup]:
         """With ``topics`` None: all. A group that is not there has no offsets, which is no error. Raises
-        ``BrokerError`` when the group refuses."""
+        ``BrokerError`` when the group refuses. What is committed between two slices may be in it, or not."""
         group = self._groups.get(wanted.group_id)
         if group is not None:
             try:
@@ -188,24 +188,36 @@ class OffsetStore:
                 if refused.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                     raise
                 group = None
-        committed = self._committed.of_group(wanted.group_id) if group is not None else {}
-        is_unstable = require_stable and wanted.group_id in self._open
-        topics = []
-        if wanted.topics is None:
-            for name, offsets in sorted(committed.items()):
-                topic_id = self._topic_id_of(name)
-                held = {each: offsets[each] for each in sorted(offsets) if not _is_of_another(offsets[each], topic_id)}
-                if held:
-                    rows = self._rows(wanted.group_id, name, held, held, topic_id, is_unstable)
-                    topics.append(FetchedTopic(name=name, partitions=rows))
-        else:
-            for topic in wanted.topics:
-                asked_id = TopicId(topic.topic_id)
-                topic_id = asked_id if asked_id != ZERO_TOPIC_ID else self._topic_id_of(topic.name)
-                held = committed.get(topic.name, {})
-                rows = self._rows(wanted.group_id, topic.name, topic.partition_indexes, held, topic_id, is_unstable)
-                topics.append(FetchedTopic(name=topic.name, topic_id=topic.topic_id, partitions=rows))
+        topics, left = [], SLICE_OFFSETS
+        for name, asked_id, partitions in self._asked(wanted, has_any=group is not None):
+            topic_id = asked_id if asked_id != ZERO_TOPIC_ID else self._topic_id_of(name)
+            rows: list[FetchedPartition] = []
+            for start in range(0, len(partitions), SLICE_OFFSETS):
+                some = partitions[start : start + SLICE_OFFSETS]
+                held = self._committed.of_group(wanted.group_id).get(name, {}) if group is not None else {}
+                is_unstable = require_stable and wanted.group_id in self._open
+                if wanted.topics is None:
+                    some = [each for each in some if each in held and not _is_of_another(held[each], topic_id)]
+                rows += self._rows(wanted.group_id, name, some, held, topic_id, is_unstable)
+                left -= len(some)
+                if left <= 0:
+                    left = SLICE_OFFSETS
+                    yield
+            if rows or wanted.topics is not None:
+                topics.append(FetchedTopic(name=name, topic_id=asked_id, partitions=rows))
+            left -= 1
+            if left <= 0:
+                left = SLICE_OFFSETS
+                yield
         return FetchedGroup(group_id=wanted.group_id, topics=topics)
+
+    def _asked(self, wanted: FetchGroup, *, has_any: bool) -> Iterator[tuple[str, TopicId, list[int]]]:
+        if wanted.topics is not None:
+            for topic in wanted.topics:
+                yield topic.name, TopicId(topic.topic_id), topic.partition_indexes
+        elif has_any:
+            for name in sorted(self._committed.of_group(wanted.group_id)):
+                yield name, ZERO_TOPIC_ID, sorted(self._committed.of_group(wanted.group_id).get(name, ()))
 
     def _rows(
         self,

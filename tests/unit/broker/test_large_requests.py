@@ -1,0 +1,349 @@
+"""Large requests and long answers, through the dispatcher: in slices, in order, and a few at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from penstock.broker import dispatch as dispatching
+from penstock.broker import long_answers
+from penstock.broker.connection import Connection
+from penstock.broker.context import Context
+from penstock.broker.dispatch import Dispatch
+from penstock.broker.handlers import describe_groups
+from penstock.broker.long_answers import let_go
+from penstock.broker.pacing import AT_ONCE_BYTES_MAX, LARGE_AT_ONCE, LONG_AT_ONCE, MIDDLING_BYTES_MAX, Lane
+from penstock.broker.server import Server
+from penstock.config.broker import NetworkSettings
+from penstock.coordination.slices import finish_now
+from penstock.protocol.apis import APIS
+from penstock.protocol.codec import decoder, encoder
+from penstock.protocol.header import encode_request_header
+from penstock.protocol.schema.describe_groups import DescribeGroupsResponse
+from penstock.telemetry.requests import RequestMeters
+from support.wire import API_KEYS
+from unit.broker.connection_rig import INFO, Net, Transport, receive
+from unit.broker.coordinator_cases import GROUP, Coordinators, with_coordinators
+
+TURNS_MAX = 200_000
+
+
+class Served:
+    """A broker with connections."""
+
+    def __init__(self, broker: Coordinators) -> None:
+        self.broker = broker.broker
+        self.clock = broker.cluster.clock
+        self.meters = RequestMeters()
+        dispatch = Dispatch(self.broker, broker.cluster.tasks, self.meters)
+        self.server = Server(NetworkSettings(listeners=()), self.clock, Net(), dispatch)  # type: ignore[arg-type]
+        self.server.is_open = True
+
+    def connect(self) -> tuple[Connection, Transport]:
+        connection, transport = Connection(self.server, INFO), Transport()
+        connection.connection_made(transport)  # type: ignore[arg-type]
+        return connection, transport
+
+    async def until(self, is_so: Callable[[], bool]) -> None:
+        for _ in range(TURNS_MAX):
+            if is_so():
+                return
+            await asyncio.sleep(0)
+        raise AssertionError("it never was")
+
+
+def served(scenario: Callable[[Served], Awaitable[None]]) -> None:
+    async def run(broker: Coordinators) -> None:
+        await scenario(Served(broker))
+
+    with_coordinators(run)
+
+
+def frame(api: str, version: int, correlation_id: int = 1, **fields: Any) -> bytes:
+    key = API_KEYS[api]
+    body = encoder(APIS[key].request, version)(APIS[key].request(**fields))
+    whole = encode_request_header(key, version, correlation_id, "c") + body
+    return len(whole).to_bytes(4, "big") + whole
+
+
+def describing(groups: int, correlation_id: int = 1, name: str = GROUP) -> bytes:
+    return frame("DescribeGroups", 0, correlation_id, groups=[f"{name}{number}" for number in range(groups)])
+
+
+def answers(transport: Transport) -> list[tuple[int, bytes]]:
+    """Correlation ids and bodies, of answers that are whole."""
+    data, found = bytes(transport.written), []
+    while data:
+        size_bytes = int.from_bytes(data[:4], "big")
+        assert len(data) >= 4 + size_bytes
+        found.append((int.from_bytes(data[4:8], "big"), data[8 : 4 + size_bytes]))
+        data = data[4 + size_bytes :]
+    return found
+
+
+def test_a_large_request_is_answered_as_a_small_one_is_and_the_loop_turns_meanwhile() -> None:
+    async def scenario(world: Served) -> None:
+        connection, transport = world.connect()
+        request = describing(20_000)
+        assert len(request) > MIDDLING_BYTES_MAX
+        before_s = world.clock.monotonic()
+        receive(connection, request)
+        await world.until(lambda: bool(transport.written))
+        [(correlation_id, body)] = answers(transport)
+        response, _ = decoder(DescribeGroupsResponse, 0)(body, 0)
+        assert correlation_id == 1
+        assert [row.group_id for row in response.groups] == [f"{GROUP}{number}" for number in range(20_000)]
+        pauses = (world.clock.monotonic() - before_s) / 0.002
+        assert pauses >= 20_000 * 16 // 8_192  # by the handler alone
+        assert world.meters.of("DescribeGroups").total == 1
+
+    served(scenario)
+
+
+def test_what_comes_after_a_large_request_is_answered_after_it() -> None:
+    async def scenario(world: Served) -> None:
+        connection, transport = world.connect()
+        receive(connection, describing(6_000, 1) + describing(1, 2) + describing(3_000, 3) + describing(1, 4))
+        await world.until(lambda: transport.written.count(b"\0\0\0\4") > 0 and len(answers(transport)) == 4)
+        assert [correlation_id for correlation_id, _ in answers(transport)] == [1, 2, 3, 4]
+
+    served(scenario)
+
+
+def test_others_are_answered_between_the_slices_of_a_large_request() -> None:
+    async def scenario(world: Served) -> None:
+        connection, transport = world.connect()
+        other, other_transport = world.connect()
+        receive(connection, describing(20_000))
+        for number in range(10):
+            receive(other, describing(1, number))
+            await world.until(lambda: len(answers(other_transport)) == number + 1)  # noqa: B023
+        assert not transport.written
+
+    served(scenario)
+
+
+def test_a_large_request_without_a_place_is_not_decoded_and_waits_for_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoded = []
+    decode_in_slices = dispatching.Route.decode_in_slices
+    monkeypatch.setattr(
+        dispatching.Route,
+        "decode_in_slices",
+        lambda route, data, position: decoded.append(len(data)) or decode_in_slices(route, data, position),
+    )
+
+    async def scenario(world: Served) -> None:
+        connections = [world.connect() for _ in range(LARGE_AT_ONCE + 3)]
+        for number, (connection, _) in enumerate(connections):
+            receive(connection, describing(6_000 + number))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(decoded) == LARGE_AT_ONCE
+        assert world.server.frame_pool.in_use_bytes > 0  # where the others are counted
+        connections[LARGE_AT_ONCE][0].connection_lost(None)  # one goes away while it waits
+        staying = [transport for connection, transport in connections if not connection.closed]
+        await world.until(lambda: all(transport.written for transport in staying))
+        assert len(decoded) == LARGE_AT_ONCE + 2
+        assert decoded == sorted(decoded)  # in the order in which they came
+        assert world.server.frame_pool.in_use_bytes == 0
+
+    served(scenario)
+
+
+def test_middling_requests_do_not_wait_for_large_ones() -> None:
+    async def scenario(world: Served) -> None:
+        large = [world.connect() for _ in range(LARGE_AT_ONCE + 1)]
+        for connection, _ in large:
+            receive(connection, describing(30_000))
+        connection, transport = world.connect()
+        request = describing(1_000)
+        assert AT_ONCE_BYTES_MAX < len(request) < MIDDLING_BYTES_MAX
+        receive(connection, request)
+        await world.until(lambda: bool(transport.written))
+        assert not any(transport.written for _, transport in large)
+
+    served(scenario)
+
+
+def test_requests_that_wait_for_other_members_keep_no_place() -> None:
+    async def scenario(world: Served) -> None:
+        for number in range(LARGE_AT_ONCE + 1):
+            member, _ = world.connect()
+            protocols = [
+                APIS[11].request.JoinGroupRequestProtocol(name=f"p{each}", metadata=bytes(200)) for each in range(900)
+            ]
+            joining = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 600_000, "protocol_type": "consumer"}
+            request = frame("JoinGroup", 3, group_id=f"g{number}", protocols=protocols, **joining)
+            assert len(request) > MIDDLING_BYTES_MAX
+            receive(member, request)
+        connection, transport = world.connect()
+        receive(connection, describing(6_000))
+        await world.until(lambda: bool(transport.written))
+
+    served(scenario)
+
+
+def test_a_large_request_that_is_malformed_closes_its_connection_and_frees_its_place() -> None:
+    async def scenario(world: Served) -> None:
+        for _ in range(LARGE_AT_ONCE + 1):
+            connection, transport = world.connect()
+            whole = describing(10_000)
+            broken = whole[:-5]
+            receive(connection, (len(broken) - 4).to_bytes(4, "big") + broken[4:])
+            await world.until(lambda: transport.closing)  # noqa: B023
+            assert not transport.written
+        assert world.server.dropped_counts["malformed"] == LARGE_AT_ONCE + 1
+        connection, transport = world.connect()
+        receive(connection, describing(6_000))
+        await world.until(lambda: bool(transport.written))
+
+    served(scenario)
+
+
+def test_an_answer_that_nobody_could_receive_closes_the_connection_with_a_log_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(long_answers, "ANSWER_BYTES_MAX", 200_000)
+    monkeypatch.setattr(long_answers, "PIECE_BYTES", 10_000)
+
+    async def scenario(world: Served) -> None:
+        connection, transport = world.connect()
+        receive(connection, describing(6_000))
+        await world.until(lambda: bool(transport.written))  # 110 KB
+        receive(connection, describing(20_000))
+        await world.until(lambda: transport.closing)
+        assert len(answers(transport)) == 1
+
+    served(scenario)
+    assert "the answer to its DescribeGroups request has more than 200000 bytes" in caplog.text
+
+
+def test_a_client_that_has_gone_is_not_worked_for() -> None:
+    async def scenario(world: Served) -> None:
+        connection, transport = world.connect()
+        receive(connection, describing(50_000))
+        await asyncio.sleep(0)
+        connection.connection_lost(None)
+        other, other_transport = world.connect()
+        before_s = world.clock.monotonic()
+        receive(other, describing(6_000))
+        await world.until(lambda: bool(other_transport.written))
+        assert world.clock.monotonic() - before_s < 0.5
+        assert not transport.written
+
+    served(scenario)
+
+
+def test_errors_of_a_long_answer_are_counted_in_slices() -> None:
+    row = DescribeGroupsResponse.DescribedGroup
+    response = DescribeGroupsResponse(groups=[row(error_code=number % 2 * 16) for number in range(50_000)])
+    counting = long_answers.counted(response)
+    pauses = 0
+    while True:
+        try:
+            next(counting)
+            pauses += 1
+        except StopIteration as finished:
+            assert finished.value == {16: 25_000}
+            break
+    assert pauses >= 50_000 // long_answers.CODES_AT_ONCE
+
+    async def scenario(world: Served) -> None:
+        world.broker.groups.runtime.resign(0)
+        connection, transport = world.connect()
+        receive(connection, describing(6_000))
+        await world.until(lambda: bool(transport.written))
+        await world.until(lambda: any(times > 10 for _, times in world.meters.errors.points()))
+
+    served(scenario)
+
+
+class Kept:
+    """What can be seen to go away."""
+
+
+def test_a_message_is_let_go_a_part_at_a_time_and_what_others_hold_stays() -> None:
+    members = DescribeGroupsResponse.DescribedGroupMember
+    shared = [members(member_id="m")]
+    witness = Kept()
+    is_there = weakref.ref(witness)
+    groups: list[Any] = [
+        DescribeGroupsResponse.DescribedGroup(members=[members() for _ in range(1_000)]) for _ in range(50)
+    ]
+    groups += [DescribeGroupsResponse.DescribedGroup(members=shared), DescribeGroupsResponse.DescribedGroup()]
+    groups[-1].group_id = witness
+    del witness
+    last_reference: list[Any] = [DescribeGroupsResponse(groups=groups)]
+    del groups
+    work = let_go(last_reference)
+    pauses = sum(1 for _ in work)
+    assert pauses >= 50_000 // long_answers.DROPPED_AT_ONCE
+    gc.collect()
+    assert is_there() is None
+    assert not last_reference
+    assert shared == [members(member_id="m")]
+
+
+def test_long_answers_are_put_together_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = 0
+
+    async def scenario(world: Served) -> None:
+        nonlocal most
+        contexts: list[Context] = []
+        handle = describe_groups.handle
+
+        async def watched(ctx: Context, request: Any) -> Any:
+            nonlocal most
+            contexts.append(ctx)
+            response = await handle(ctx, request)
+            most = max(most, sum(each.is_long for each in contexts))
+            return response
+
+        monkeypatch.setattr(describe_groups, "handle", watched)
+        connections = [world.connect() for _ in range(LONG_AT_ONCE + 8)]
+        for connection, _ in connections:
+            receive(connection, describing(1_200, name="g"))
+        await world.until(lambda: all(transport.written for _, transport in connections))
+        assert len(contexts) == len(connections)
+
+    served(scenario)
+    assert 1 < most <= LONG_AT_ONCE
+
+
+def test_a_lane_is_entered_in_the_order_of_coming_and_left_by_those_who_give_up() -> None:
+    async def run() -> None:
+        lane, entered = Lane(1), list[str]()
+
+        async def enter(name: str) -> None:
+            await lane.enter()
+            entered.append(name)
+
+        await enter("a")
+        waiting = [asyncio.ensure_future(enter(name)) for name in "bcd"]
+        await asyncio.sleep(0)
+        assert not lane.take()
+        waiting[0].cancel()
+        await asyncio.sleep(0)
+        for expected in ("ac", "acd"):
+            lane.leave()
+            for _ in range(3):
+                await asyncio.sleep(0)
+            assert "".join(entered) == expected
+        lane.leave()
+        assert lane.take()
+
+    asyncio.run(run())
+
+
+def test_the_slices_of_an_answer_that_nothing_is_wrong_with_can_be_finished_at_once() -> None:
+    route = dispatching.Route(15, 0, RequestMeters().of("DescribeGroups"))
+    response = DescribeGroupsResponse(groups=[DescribeGroupsResponse.DescribedGroup(group_id="g")] * 3_000)
+    parts = finish_now(long_answers.encoded(route, 7, response))
+    assert b"".join(bytes(part) for part in parts) == route.frame(7, response)
