@@ -143,9 +143,9 @@ class CheckpointRounds:
     async def round(self) -> None:
         async with self._lock:
             logs, self._changed = list(self._changed), {}
-            busy = [log for log in logs if log.is_being_cut]
+            busy = [log for log in logs if log.is_being_cut or log.is_held]
             self._changed.update(dict.fromkeys(busy))
-            fit = [log for log in logs if not (log.is_being_cut or log.is_closed or log.failure is not None)]
+            fit = [log for log in logs if not (log in busy or log.is_closed or log.failure is not None)]
             if fit and self._commits.failed is None:
                 await self._complete([log_checkpoint.begin(log) for log in fit])
 
@@ -217,6 +217,8 @@ class CheckpointRounds:
             for point in written:
                 if log_checkpoint.finish(point):
                     point.log.recovery_point = max(point.log.recovery_point, point.end_offset)
+                elif not point.log.is_closed:
+                    self.changed(point.log)
             await self._write_offsets()
             if old is not None:
                 await self._empty(old)
@@ -248,7 +250,7 @@ class CheckpointRounds:
 
     def _postpone(self, points: list[LogCheckpoint], error: Exception) -> None:
         for point in points:
-            log_checkpoint.abandon(point)
+            log_checkpoint.abandon(point, error)
             if not point.log.is_closed:
                 _log.warning("the checkpoint of %s is postponed: %s", point.log.tp, error)
                 self.changed(point.log)
