@@ -146,7 +146,7 @@ class CheckpointRounds:
             logs, self._changed = self._changed, {}
             points: list[LogCheckpoint] = []
             async for log in in_slices(logs):
-                if log.is_being_cut:
+                if log.is_being_cut or log.is_held:
                     self._changed[log] = None
                 elif not log.is_closed and log.failure is None and self._commits.failed is None:
                     points.append(log_checkpoint.begin(log))
@@ -229,6 +229,8 @@ class CheckpointRounds:
             async for point in in_slices(written):
                 if log_checkpoint.finish(point):
                     point.log.recovery_point = max(point.log.recovery_point, point.end_offset)
+                elif not point.log.is_closed:
+                    self.changed(point.log)
             await self._write_offsets()
             if old is not None:
                 await self._empty(old)
@@ -260,7 +262,7 @@ class CheckpointRounds:
 
     def _postpone(self, points: list[LogCheckpoint], error: Exception) -> None:
         for point in points:
-            log_checkpoint.abandon(point)
+            log_checkpoint.abandon(point, error)
             if not point.log.is_closed:
                 _log.warning("the checkpoint of %s is postponed: %s", point.log.tp, error)
                 self.changed(point.log)

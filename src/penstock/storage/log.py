@@ -88,6 +88,7 @@ class LogPorts:
     leave_journal: Callable[[PartitionLog], Awaitable[None]]  # durable when it returns
     save_log_starts: Callable[[], Awaitable[None]]  # durable when it returns
     remove_later: Callable[[list[str], int], None]  # paths, after so many ms
+    checkpoints_settled: Callable[[], Awaitable[None]]  # waits for the round under way
     folder_is_free: Callable[[TopicPartition], Awaitable[None]]
     # waits until a former topic of that name has left the folder and the checkpoints
     meters: StorageMeters = field(default_factory=StorageMeters)
@@ -131,6 +132,7 @@ class PartitionLog:
         "is_being_cut",
         "is_closed",
         "is_closing",
+        "is_held",
         "is_interrupted",
         "is_torn",
         "is_unnoted",
@@ -198,6 +200,7 @@ class PartitionLog:
         self.roll_is_due = False
         self.truncations = 0
         self.is_being_cut = False  # no checkpoint meanwhile: it would note what is about to go
+        self.is_held = False  # no checkpoint meanwhile: files that it would write to are being renamed
         self.is_interrupted = False  # a change was cut off by a shutdown: files and memory may differ
         self.failure: BaseException | None = None
         self.bytes_since_checkpoint = 0  # since one began
@@ -449,8 +452,13 @@ class PartitionLog:
         except OSError as error:
             raise StorageFailed(message=f"{self.tp}: {error}") from error
         finally:
-            self.is_being_cut = False
+            self.is_being_cut = self.is_held = False
             self.accepts = not (self.is_torn or self.is_closing or self.is_closed or self.failure is not None)
+
+    async def hold_checkpoints(self) -> None:
+        """Within a change: from here to its end no checkpoint round writes into the folder."""
+        await self.ports.checkpoints_settled()
+        self.is_held = True  # at once: no round can have begun in between
 
     def require_working(self) -> None:
         if self.failure is not None:

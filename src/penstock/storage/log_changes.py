@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.model import invariant
 from penstock.ports import File
 from penstock.storage import folder as names
-from penstock.storage import log_checkpoint, recovery, retention, segment_files
-from penstock.storage.offset_index import OffsetIndex
+from penstock.storage import index_files, log_checkpoint, retention, segment_files
 from penstock.storage.producers import ProducerStates
 from penstock.storage.reads import find_batch
 from penstock.storage.recovered_producers import rebuild_producers
 from penstock.storage.recovery import Found, Recovered
 from penstock.storage.scan import ScannedSegment, scan
 from penstock.storage.segment import Segment
-from penstock.storage.time_index import TimeIndex
 from penstock.storage.txn_index import AbortedTxn, ending_in
 from penstock.storage.txn_index import encode as encode_aborted
 
@@ -51,6 +49,7 @@ async def roll(log: PartitionLog, now_ms: int) -> None:
     base_offset = log.log_end_offset
     file = await log.ports.workers.run(segment_files.create_segment, log.ports.fs, log.path, base_offset)
     old.finish_time_index()
+    old.created_ms = now_ms
     if old not in log.unsaved:
         log.unsaved.append(old)
     log_checkpoint.take_snapshot(log)
@@ -135,9 +134,8 @@ class _Cut:
         self._base_offset = keep.base_offset
         self._size_bytes = size_bytes
         self._later = [segment.base_offset for segment in gone]
-        self._index = OffsetIndex.decode_prefix(keep.base_offset, keep.index.encode(), size_bytes=size_bytes)
+        self._index, self._time_index = keep.index.copy(), keep.time_index.copy()
         self._index.truncate(end_offset)
-        self._time_index = TimeIndex.decode_prefix(keep.base_offset, keep.time_index.encode())
         self._time_index.truncate(end_offset)
         own = ending_in(log.aborted, keep.base_offset, end_offset)
         self._aborted: list[AbortedTxn] = log.aborted[own.start : own.stop]
@@ -163,8 +161,8 @@ class _Cut:
         file, moved = segment_files.cut(self._fs, self._path, self._base_offset, self._size_bytes, self._later)
         # Before anything is appended behind the cut: an entry must not outlive its marker.
         segment_files.write_txn_index(self._fs, self._path, self._base_offset, encode_aborted(self._aborted))
-        scanned = recovery.resume(file, self._size_bytes, self._index, self._time_index)
-        scanned = scanned or ScannedSegment.empty(self._base_offset)
+        scanned = index_files.resume(file, self._size_bytes, self._index, self._time_index)
+        scanned = scanned or ScannedSegment.anew(self._base_offset)
         scan(
             file,
             self._size_bytes,
@@ -186,6 +184,9 @@ def _cut_memory(
     log.is_unnoted = True  # its end may lie in a gap, which recovery does not see before a batch follows
     log.segments.remove(gone)
     log.unsaved = [segment for segment in log.unsaved if segment not in gone]
+    # What the cut has kept is in the files as far as it was written.
+    scanned.index_entries_on_disk = min(scanned.index_entries_on_disk, keep.index_entries_written)
+    scanned.time_entries_on_disk = min(scanned.time_entries_on_disk, keep.time_entries_written)
     fill(keep, scanned)
     keep.end_offset = end_offset
     log.active = keep
@@ -254,31 +255,38 @@ def advance_log_start(log: PartitionLog, offset: int) -> None:
 
 async def delete_old_segments(log: PartitionLog, now_ms: int) -> int:
     """Retention. Crash: some of the oldest segments are gone, or none; never a hole."""
-    if await _doomed(log, now_ms) == 0:
+    count = await _doomed(log, now_ms)
+    if count == 0:
         return 0
+    if count == len(log.segments):
+        await log.change("roll", lambda: _roll_if_doomed(log, now_ms))
+    return await log.change("retention", lambda: _delete_doomed(log, now_ms), refuses_appends=False)
 
-    async def work() -> int:
-        count = await _doomed(log, now_ms)
-        if count == len(log.segments):
-            await roll(log, now_ms)
-        gone = list(log.segments)[:count]
-        if not gone or gone[-1] is log.active:
-            return 0
-        following = log.segments.after(gone[-1])
-        assert following is not None
-        advance_log_start(log, following.base_offset)
-        moved = await log.ports.workers.run(_move_oldest, log, [segment.base_offset for segment in gone])
-        log.ports.remove_later(moved, log.config.file_delete_delay_ms)
-        log.segments.remove(gone)
-        log.ports.meters.retention_segments += len(gone)
-        log.ports.meters.retention_bytes += sum(segment.size_bytes for segment in gone)
-        log.unsaved = [segment for segment in log.unsaved if segment not in gone]
-        log.size_bytes = sum(segment.size_bytes for segment in log.segments)
-        del log.aborted[: ending_in(log.aborted, 0, following.base_offset).stop]
-        log.reads.changed(gone)
-        return len(gone)
 
-    return await log.change("retention", work)
+async def _roll_if_doomed(log: PartitionLog, now_ms: int) -> None:
+    if await _doomed(log, now_ms) == len(log.segments):
+        await roll(log, now_ms)
+
+
+async def _delete_doomed(log: PartitionLog, now_ms: int) -> int:
+    """Appends go on meanwhile: the active segment stays."""
+    await log.hold_checkpoints()
+    count = await _doomed(log, now_ms)
+    gone = [segment for segment in list(log.segments)[:count] if segment is not log.active]
+    following = log.segments.after(gone[-1]) if gone else None
+    if following is None:
+        return 0
+    advance_log_start(log, following.base_offset)
+    moved = await log.ports.workers.run(_move_oldest, log, [segment.base_offset for segment in gone])
+    log.ports.remove_later(moved, log.config.file_delete_delay_ms)
+    log.segments.remove(gone)
+    log.ports.meters.retention_segments += len(gone)
+    log.ports.meters.retention_bytes += sum(segment.size_bytes for segment in gone)
+    log.unsaved = [segment for segment in log.unsaved if segment not in gone]
+    log.size_bytes = sum(segment.size_bytes for segment in log.segments)
+    del log.aborted[: ending_in(log.aborted, 0, following.base_offset).stop]
+    log.reads.changed(gone)
+    return len(gone)
 
 
 def _move_oldest(log: PartitionLog, bases: list[int]) -> list[str]:
@@ -291,6 +299,7 @@ def _move_oldest(log: PartitionLog, bases: list[int]) -> list[str]:
 
 async def _doomed(log: PartitionLog, now_ms: int) -> int:
     """How many segments from the oldest on retention gives up; timestamps are loaded as far as they are needed."""
+    modified_ms: int | None = None
     while True:
         verdict = retention.doomed(
             [*log.segments],
@@ -298,10 +307,15 @@ async def _doomed(log: PartitionLog, now_ms: int) -> int:
             log_start_offset=log.log_start_offset,
             up_to_end_offset=log.committed_end_offset(),
             now_ms=now_ms,
+            active_modified_ms=modified_ms,
         )
         if isinstance(verdict, int):
             return verdict
-        await log.reads.load(verdict)
+        if verdict.max_timestamp is None:
+            await log.reads.load(verdict)
+        else:
+            path = f"{log.path}/{names.file_name(verdict.base_offset, names.LOG)}"
+            modified_ms = await log.ports.workers.run(log.ports.fs.modified_ms, path)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------
@@ -319,7 +333,6 @@ def adopt(log: PartitionLog, recovered: Recovered) -> None:
             fill(segment, found.scanned)
             if not is_active:
                 segment.finish_time_index()
-                segment.index_entries_written = segment.time_entries_written = -1
             log.unsaved.append(segment)
     if recovered.file is not None:
         log.active = log.segments[-1]
@@ -343,4 +356,4 @@ def fill(segment: Segment, scanned: ScannedSegment) -> None:
     segment.max_timestamp = scanned.max_timestamp
     segment.max_timestamp_offset = scanned.max_timestamp_offset
     segment.bytes_since_entry = scanned.bytes_since_entry
-    segment.index_entries_written = segment.time_entries_written = -1
+    segment.note_index_files(scanned)

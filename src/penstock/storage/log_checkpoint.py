@@ -2,8 +2,8 @@
 
 Epochs and producer snapshots have to be durable before its recovery point moves; index entries too, but for the last
 few, which recovery makes anew. ``begin`` notes everything at one moment, on the loop; a worker writes it
-(``segment_files.save``); ``finish`` notes that it is done. If the worker failed, ``abandon`` has the indexes written
-from their start next time.
+(``segment_files.save``); ``finish`` notes that it is done. If the worker failed, ``abandon`` has what it may have left
+cut off next time.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.storage import folder as names
+from penstock.storage import index_files
 from penstock.storage.offset_index import ENTRY_BYTES as INDEX_ENTRY_BYTES
+from penstock.storage.offset_index import OffsetIndex
 from penstock.storage.segment import Segment
-from penstock.storage.segment_files import Housekeeping, Tail
+from penstock.storage.segment_files import WHOLE, FileShrunk, Housekeeping, Tail
 from penstock.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from penstock.storage.txn_index import ENTRY_BYTES as TXN_ENTRY_BYTES
 from penstock.storage.txn_index import encode as encode_aborted
@@ -29,10 +31,14 @@ SNAPSHOT_OFTEN_PRODUCERS_MAX = 1_000
 """Encoding more would hold up the loop too often: then only the bytes count."""
 
 
-INDEX_LAG_BYTES = 64 * 1024
-"""The growing segment's indexes are written when they lack the entries of this much: recovery makes the last ones anew
-from the log. With hundreds of busy partitions their files would be opened and closed all the time, and each such call
-stops the loop for a moment."""
+class Noted(NamedTuple):
+    """Entries of a segment's indexes that this checkpoint writes, if its files lack any."""
+
+    segment: Segment
+    offset_index: OffsetIndex | None
+    index_entries: int
+    time_entries: int
+    txn_entries: int
 
 
 class LogCheckpoint(NamedTuple):
@@ -40,7 +46,7 @@ class LogCheckpoint(NamedTuple):
     end_offset: int  # the recovery point that this makes possible, once it is flushed
     truncations: int
     work: Housekeeping
-    entries: list[tuple[Segment, int, int, int]]
+    noted: list[Noted]
     epochs_version: int
     bytes_since_snapshot: int
 
@@ -57,12 +63,13 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
     if (closing and log.active is not None) or _snapshot_is_due(log):
         take_snapshot(log)
     tails: list[Tail] = []
-    entries: list[tuple[Segment, int, int, int]] = []
+    noted: list[Noted] = []
     for segment in log.unsaved:
         if segment is log.active and not closing and _lacks_few(log, segment):
             continue
         tails += _tails(log, segment)
-        entries.append((segment, len(segment.index or ()), len(segment.time_index or ()), _aborted_count(log, segment)))
+        entries = len(segment.index or ()), len(segment.time_index or ()), _aborted_count(log, segment)
+        noted.append(Noted(segment, segment.index, *entries))
     work = Housekeeping(
         log.path,
         tails,
@@ -71,7 +78,7 @@ def begin(log: PartitionLog, *, closing: bool = False) -> LogCheckpoint:
         frozenset(log.segments.base_offsets),
     )
     return LogCheckpoint(
-        log, log.log_end_offset, log.truncations, work, entries, log.epochs.version, log.bytes_since_snapshot
+        log, log.log_end_offset, log.truncations, work, noted, log.epochs.version, log.bytes_since_snapshot
     )
 
 
@@ -81,19 +88,22 @@ def finish(checkpoint: LogCheckpoint) -> bool:
     if log.truncations != checkpoint.truncations or log.is_being_cut:
         return False
     log.leave_to_recovery(checkpoint.bytes_since_snapshot)
-    for segment, index_entries, time_entries, txn_entries in checkpoint.entries:
-        segment.index_entries_written, segment.time_entries_written = index_entries, time_entries
+    for segment, index, index_entries, time_entries, txn_entries in checkpoint.noted:
         segment.txn_entries_written = txn_entries
+        if segment.index is index:  # else it was made anew meanwhile
+            segment.index_entries_written, segment.time_entries_written = index_entries, time_entries
+            segment.index_files_are_exact = True
     log.unsaved = [segment for segment in log.unsaved if segment is log.active or _tails(log, segment)]
     log.epochs_written = checkpoint.epochs_version
     del log.snapshots_due[: len(checkpoint.work.snapshots)]
     return True
 
 
-def abandon(checkpoint: LogCheckpoint) -> None:
-    # What a transaction index held before stays as it is: there is no other way to it than this file.
-    for segment, _, _, _ in checkpoint.entries:
-        segment.index_entries_written = segment.time_entries_written = -1
+def abandon(checkpoint: LogCheckpoint, error: Exception) -> None:
+    for segment, *_ in checkpoint.noted:
+        segment.index_files_are_exact = False
+        if isinstance(error, FileShrunk):
+            segment.index_entries_written = segment.time_entries_written = segment.txn_entries_written = -1
 
 
 def _snapshot_is_due(log: PartitionLog) -> bool:
@@ -117,31 +127,36 @@ def _aborted_count(log: PartitionLog, segment: Segment) -> int:
 def _lacks_few(log: PartitionLog, segment: Segment) -> bool:
     """Not worth opening its files. A transaction index is: nothing makes its entries anew below the recovery point."""
     written = segment.index_entries_written
-    if segment.index is None or written < 0 or segment.time_entries_written < 0:
+    if segment.index is None or not segment.index_files_are_exact:
         return False
     last_position = segment.index.positions[written - 1] if written else 0
     return (
-        segment.size_bytes - last_position < INDEX_LAG_BYTES
+        segment.size_bytes - last_position < index_files.INDEX_LAG_BYTES
         and _aborted_count(log, segment) == segment.txn_entries_written
     )
 
 
 def _tails(log: PartitionLog, segment: Segment) -> list[Tail]:
-    """Entries that the files lack. A file that does not exist yet is written even if it will be empty, except for the
-    transaction index."""
+    """What the files lack, or have too much. The time index comes first: an offset index entry without it would lead
+    recovery astray. A file that does not exist yet is written even if it will be empty, except for the transaction
+    index."""
     tails: list[Tail] = []
-    if segment.index is not None and len(segment.index) > segment.index_entries_written:
-        written = max(0, segment.index_entries_written)
-        name = names.file_name(segment.base_offset, names.INDEX)
-        tails.append(Tail(name, written * INDEX_ENTRY_BYTES, segment.index.encode(written)))
-    if segment.time_index is not None and len(segment.time_index) > segment.time_entries_written:
-        written = max(0, segment.time_entries_written)
-        name = names.file_name(segment.base_offset, names.TIME_INDEX)
-        tails.append(Tail(name, written * TIME_ENTRY_BYTES, segment.time_index.encode(written)))
+    is_exact = segment.index_files_are_exact
+    index, time_index = segment.index, segment.time_index
+    if time_index is not None and not (is_exact and len(time_index) == segment.time_entries_written):
+        data = time_index.encode(max(0, segment.time_entries_written))
+        tails.append(_tail(segment, names.TIME_INDEX, segment.time_entries_written, TIME_ENTRY_BYTES, data))
+    if index is not None and not (is_exact and len(index) == segment.index_entries_written):
+        data = index.encode(max(0, segment.index_entries_written))
+        tails.append(_tail(segment, names.INDEX, segment.index_entries_written, INDEX_ENTRY_BYTES, data))
     if log.aborted:
         own, written = ending_in(log.aborted, segment.base_offset, segment.end_offset), segment.txn_entries_written
         if len(own) > written:
-            name = names.file_name(segment.base_offset, names.TXN_INDEX)
-            new = log.aborted[own.start + written : own.stop]
-            tails.append(Tail(name, written * TXN_ENTRY_BYTES, encode_aborted(new)))
+            data = encode_aborted(log.aborted[own.start + max(0, written) : own.stop])
+            tails.append(_tail(segment, names.TXN_INDEX, written, TXN_ENTRY_BYTES, data))
     return tails
+
+
+def _tail(segment: Segment, suffix: str, entries_written: int, entry_bytes: int, data: bytes) -> Tail:
+    size_bytes = entries_written * entry_bytes if entries_written >= 0 else WHOLE
+    return Tail(names.file_name(segment.base_offset, suffix), size_bytes, data)

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, StorageFailed
+from penstock.model import BrokerError, ErrorCode, OffsetOutOfRange, StorageFailed, invariant
 from penstock.ports import Buffer, File, FileSystem
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
-from penstock.storage import recovery, timestamps
+from penstock.storage import index_files, timestamps
 from penstock.storage.looks import Asker
-from penstock.storage.offset_index import CorruptIndex, OffsetIndex
 from penstock.storage.reads import (
     NOTHING,
     FilesChanged,
@@ -31,8 +30,8 @@ from penstock.storage.reads import (
     find_batch,
     plan_batches,
 )
+from penstock.storage.scan import ScannedSegment
 from penstock.storage.segment import Segment
-from penstock.storage.time_index import TimeIndex
 from penstock.storage.timestamps import TimestampedOffset
 
 if TYPE_CHECKING:
@@ -54,12 +53,6 @@ class Misread(Exception):
     def __init__(self, segment: Segment, message: str) -> None:
         super().__init__(message)
         self.segment = segment
-
-
-class LoadedSegment(NamedTuple):
-    file: File
-    offset_index: OffsetIndex
-    time_index: TimeIndex
 
 
 class LogReads:
@@ -302,36 +295,41 @@ class LogReads:
             segment.unpin()
 
     async def load(self, segment: Segment) -> None:
-        """Open a finished segment and load its indexes, unless that is done."""
+        """Open a finished segment and load its indexes, as far as that is not done. Indexes that are in memory count:
+        their files may lack entries until a checkpoint has written them."""
         if segment.file is not None and segment.index is not None and segment.time_index is not None:
             return
         if self._held is not None:
             await self._held.wait()
             raise FilesChanged  # this segment may be one of those that are gone now
+        if segment.is_gone:
+            raise FilesChanged
         log = self._log
         changes = self._changes
+        is_indexed = segment.index is not None
+        invariant(is_indexed or segment not in log.unsaved, "indexes that are on no disk were let go", log, segment)
         try:
-            loaded = await log.ports.workers.run(
+            file, scanned = await log.ports.workers.run(
                 load_segment,
                 log.ports.fs,
                 log.path,
                 segment.base_offset,
                 segment.size_bytes,
                 segment.end_offset,
-                log.config.index_interval_bytes,
+                None if is_indexed else log.config.index_interval_bytes,
             )
         except OSError as error:
             if changes != self._changes:
                 raise FilesChanged from None
             raise StorageFailed(message=f"opening {log.tp} failed: {error}") from error
         if changes != self._changes or segment.file is not None:
-            loaded.file.close()
+            file.close()
             if segment.file is None or segment.index is None:
                 raise FilesChanged
             return
-        segment.file, segment.index, segment.time_index = loaded
-        segment.max_timestamp, segment.max_timestamp_offset = loaded.time_index.last
-        segment.index_entries_written, segment.time_entries_written = len(loaded.offset_index), len(loaded.time_index)
+        segment.file = file
+        if segment.index is None and scanned is not None:
+            self._take(segment, scanned)
         self._touch(segment)
 
     async def _rebuild_index(self, segment: Segment) -> bool:
@@ -342,7 +340,7 @@ class LogReads:
         segment.pin()
         try:
             rebuilt = await log.ports.workers.run(
-                recovery.rebuild_indexes,
+                index_files.rebuild_indexes,
                 segment.file,
                 segment.base_offset,
                 segment.size_bytes,
@@ -352,14 +350,20 @@ class LogReads:
             raise StorageFailed(message=f"reading {log.tp} failed: {error}") from error
         finally:
             segment.unpin()
-        if segment.is_gone:
-            return True  # look again: another may have its name, and must not get its indexes
-        segment.index, segment.time_index = rebuilt
-        segment.index_entries_written = segment.time_entries_written = -1
-        if segment not in log.unsaved:
-            log.unsaved.append(segment)
-        log.ports.on_changed(log)
+        if not segment.is_gone:  # else look again: another may have its name, and must not get its indexes
+            self._take(segment, rebuilt)
         return True
+
+    def _take(self, segment: Segment, scanned: ScannedSegment) -> None:
+        """The indexes of a finished segment; the next checkpoint writes what the files lack."""
+        log = self._log
+        segment.index, segment.time_index = scanned.index, scanned.time_index
+        segment.max_timestamp, segment.max_timestamp_offset = scanned.max_timestamp, scanned.max_timestamp_offset
+        segment.is_damaged = scanned.fault is not None
+        segment.note_index_files(scanned)
+        if not scanned.is_on_disk and segment not in log.unsaved:
+            log.unsaved.append(segment)
+            log.ports.on_changed(log)
 
     def _touch(self, segment: Segment) -> None:
         """A finished segment was used: keep it loaded, and let go of the one that was not for longest."""
@@ -404,23 +408,14 @@ class LogReads:
 
 
 def load_segment(
-    fs: FileSystem, path: str, base_offset: int, size_bytes: int, end_offset: int, interval_bytes: int
-) -> LoadedSegment:
-    """Blocking: open a finished segment; its indexes from their files, or made anew when those are of no use."""
+    fs: FileSystem, path: str, base_offset: int, size_bytes: int, end_offset: int, interval_bytes: int | None
+) -> tuple[File, ScannedSegment | None]:
+    """Blocking: open a finished segment and, unless ``interval_bytes`` is None, load its indexes."""
     file = fs.open(f"{path}/{names.file_name(base_offset, names.LOG)}", writable=False)
     try:
-        try:
-            index_data = fs.read_file(f"{path}/{names.file_name(base_offset, names.INDEX)}")
-            time_data = fs.read_file(f"{path}/{names.file_name(base_offset, names.TIME_INDEX)}")
-            index = OffsetIndex.decode(base_offset, index_data, size_bytes=size_bytes)
-            time_index = TimeIndex.decode(base_offset, time_data)
-            if index and base_offset + index.relative_offsets[-1] >= end_offset:
-                raise CorruptIndex("an entry lies behind the segment's end")
-            if not time_index and size_bytes:
-                raise CorruptIndex("a finished segment has a time index entry, unless its batches have no timestamps")
-        except (CorruptIndex, FileNotFoundError):
-            index, time_index = recovery.rebuild_indexes(file, base_offset, size_bytes, interval_bytes)
+        if interval_bytes is None:
+            return file, None
+        return file, index_files.load_indexes(fs, path, file, base_offset, size_bytes, end_offset, interval_bytes)
     except BaseException:
         file.close()
         raise
-    return LoadedSegment(file, index, time_index)

@@ -166,6 +166,7 @@ class LogManager:
             leave_journal=self._rounds.leave_journal,
             save_log_starts=self._rounds.save_log_starts,
             remove_later=self._removals.later,
+            checkpoints_settled=self._rounds.settled,
             folder_is_free=self._folder_is_free,
             meters=self.meters,
         )

@@ -21,10 +21,6 @@ RELATIVE_OFFSET_MAX = 2_147_483_647
 POSITION_MAX = 2_147_483_647
 
 
-class CorruptIndex(Exception):
-    """The file's entries can't be those of its segment."""
-
-
 class OffsetIndex:
     __slots__ = ("base_offset", "positions", "relative_offsets")
 
@@ -40,6 +36,11 @@ class OffsetIndex:
     def last_position(self) -> int:
         """Of the last entry; 0 when there is none: the segment's first batch."""
         return self.positions[-1] if self.positions else 0
+
+    @property
+    def last_offset(self) -> int:
+        """Of the last entry, of which there has to be one."""
+        return self.base_offset + self.relative_offsets[-1]
 
     def append(self, last_offset: int, position: int) -> None:
         self.relative_offsets.append(last_offset - self.base_offset)
@@ -72,6 +73,22 @@ class OffsetIndex:
         del self.relative_offsets[slot:]
         del self.positions[slot:]
 
+    def truncate_positions(self, position: int) -> None:
+        """Forget entries of batches that lie behind ``position``."""
+        slot = bisect_right(self.positions, position)
+        del self.relative_offsets[slot:]
+        del self.positions[slot:]
+
+    def pop(self) -> None:
+        """Forget the last entry."""
+        self.relative_offsets.pop()
+        self.positions.pop()
+
+    def copy(self) -> OffsetIndex:
+        copied = OffsetIndex(self.base_offset)
+        copied.relative_offsets, copied.positions = self.relative_offsets[:], self.positions[:]
+        return copied
+
     def encode(self, from_entry: int = 0) -> bytes:
         both = array("i", bytes(4 * 2 * (len(self) - from_entry)))
         both[0::2] = self.relative_offsets[from_entry:]
@@ -81,16 +98,8 @@ class OffsetIndex:
         return both.tobytes()
 
     @classmethod
-    def decode(cls, base_offset: int, data: Buffer, *, size_bytes: int) -> OffsetIndex:
-        """All entries of a finished segment of ``size_bytes``; ``CorruptIndex`` if one of them can't be right."""
-        index = cls.decode_prefix(base_offset, data, size_bytes=size_bytes)
-        if len(index) * ENTRY_BYTES != len(data):
-            raise CorruptIndex(f"entry {len(index)} of {len(data) / ENTRY_BYTES:g} does not follow its predecessor")
-        return index
-
-    @classmethod
     def decode_prefix(cls, base_offset: int, data: Buffer, *, size_bytes: int) -> OffsetIndex:
-        """The entries up to the first that can't be right: what may be trusted at all after a crash."""
+        """The entries up to the first that can't be right: what may be trusted at all."""
         both = array("i", bytes(memoryview(data)[: len(data) - len(data) % ENTRY_BYTES]))
         if sys.byteorder == "little":
             both.byteswap()

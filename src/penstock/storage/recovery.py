@@ -21,9 +21,8 @@ from dataclasses import dataclass, field
 
 from penstock.model import TopicPartition
 from penstock.ports import File, FileSystem
-from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import HEADER_BYTES, read_header
 from penstock.storage import folder as names
+from penstock.storage import index_files
 from penstock.storage.checkpoints import CorruptCheckpoint
 from penstock.storage.epochs import LeaderEpochs
 from penstock.storage.leftovers import finish_interrupted_work
@@ -32,9 +31,7 @@ from penstock.storage.producers import ProducerStates
 from penstock.storage.recovered_aborts import first_damaged_index, settle_aborted
 from penstock.storage.recovered_producers import load_snapshot, widen_windows
 from penstock.storage.scan import Collected, ScannedSegment, scan
-from penstock.storage.segment import SPAN_BYTES, read_span
 from penstock.storage.segment_files import set_aside, sync_file, sync_folder
-from penstock.storage.time_index import TimeIndex
 from penstock.storage.txn_index import AbortedTxn
 
 _log = logging.getLogger(__name__)
@@ -80,16 +77,6 @@ class Recovered:
     scanned_bytes: int = 0
     to_remove: list[str] = field(default_factory=list)
     is_rebuilt: bool = False  # closed cleanly, and yet made from its batches: the files do not say all of it
-
-
-def rebuild_indexes(
-    file: File, base_offset: int, size_bytes: int, interval_bytes: int
-) -> tuple[OffsetIndex, TimeIndex]:
-    """The indexes of a finished segment, from its batches. Blocking."""
-    scanned = ScannedSegment.empty(base_offset)
-    scan(file, size_bytes, scanned, None, interval_bytes=interval_bytes, verify_from_offset=1 << 63)
-    scanned.time_index.maybe_append(scanned.max_timestamp, scanned.max_timestamp_offset)
-    return scanned.index, scanned.time_index
 
 
 def recover(fs: FileSystem, found: Found) -> Recovered:
@@ -175,7 +162,9 @@ def _recover_segments(
         is_last = slot == len(bases) - 1
         end_offset = None if is_last else bases[slot + 1]
         path = f"{found.path}/{names.file_name(base, names.LOG)}"
-        if end_offset is not None and end_offset <= scan_from:
+        if end_offset is not None and end_offset <= scan_from and (found.is_clean or end_offset < recovery_point):
+            # A recovery point behind its end was written after its indexes. One at its end may be older than the roll:
+            # the last entries may be missing.
             log.segments.append(RecoveredSegment(base, fs.file_size(path), end_offset, fs.modified_ms(path)))
             expected_offset = end_offset
             continue
@@ -231,8 +220,20 @@ def _scan_one(
     recovery_point: int,
 ) -> RecoveredSegment:
     size_bytes = file.size()
-    scanned = _trusted_part(fs, found, file, base, size_bytes, scan_from) if base < scan_from else None
-    scanned = scanned or ScannedSegment.empty(base)
+    files = index_files.read_index_files(fs, found.path, base, size_bytes)
+    scanned: ScannedSegment | None = None
+    if files is not None:
+        scanned = index_files.trusted_part(
+            files,
+            file,
+            size_bytes,
+            scan_from=scan_from,
+            recovery_point=recovery_point,
+            lag_bytes=0 if found.is_clean else index_files.INDEX_LAG_BYTES,
+        )
+    elif base >= recovery_point:
+        scanned = ScannedSegment.empty(base)  # it is new, and has none yet
+    scanned = scanned or ScannedSegment.anew(base)
     log.scanned_bytes += size_bytes - scanned.position
     scan(
         file,
@@ -242,57 +243,11 @@ def _scan_one(
         interval_bytes=found.interval_bytes,
         verify_from_offset=recovery_point,
     )
+    if files is not None and scanned.index_entries_on_disk >= 0:
+        files.compare(scanned)
+        scanned.is_on_disk &= found.is_clean  # after a crash perhaps in memory only
     modified_ms = fs.modified_ms(f"{found.path}/{names.file_name(base, names.LOG)}")
     return RecoveredSegment(base, scanned.position, scanned.next_offset, modified_ms, scanned)
-
-
-def _trusted_part(
-    fs: FileSystem, found: Found, file: File, base: int, size_bytes: int, scan_from: int
-) -> ScannedSegment | None:
-    """The index entries below ``scan_from``, if they lead to where they should: the scan starts at the last of them."""
-    try:
-        index_data = fs.read_file(f"{found.path}/{names.file_name(base, names.INDEX)}")
-        time_data = fs.read_file(f"{found.path}/{names.file_name(base, names.TIME_INDEX)}")
-    except FileNotFoundError:
-        return None
-    index = OffsetIndex.decode_prefix(base, index_data, size_bytes=size_bytes)
-    index.truncate(scan_from)
-    time_index = TimeIndex.decode_prefix(base, time_data)
-    time_index.truncate(scan_from)
-    return resume(file, size_bytes, index, time_index) if len(index) else None
-
-
-def resume(file: File, size_bytes: int, index: OffsetIndex, time_index: TimeIndex) -> ScannedSegment | None:
-    """What is known about a segment up to the last of these index entries, where a scan may go on; None if they lie.
-    Blocking."""
-    if not len(index):
-        return ScannedSegment.empty(index.base_offset)
-    position = index.last_position
-    head = file.read(position, min(SPAN_BYTES, size_bytes - position))
-    first = file.read(0, HEADER_BYTES)
-    try:
-        if len(head) < SPAN_BYTES or len(first) < HEADER_BYTES:
-            return None
-        base_offset, last_offset, _ = read_span(head, 0)
-        read_span(first, 0)
-    except CorruptBatch:
-        return None
-    if last_offset != index.base_offset + index.relative_offsets[-1]:
-        return None
-    time_index.truncate(last_offset + 1)  # the entry of a finished segment may lie behind where we go on
-    timestamp, timestamp_offset = time_index.last
-    return ScannedSegment(
-        index.base_offset,
-        index,
-        time_index,
-        position=position,
-        next_offset=base_offset,
-        first_timestamp=read_header(first).max_timestamp,
-        max_timestamp=timestamp,
-        max_timestamp_offset=timestamp_offset,
-        # More than any interval: the first batch scanned is the one of the last entry, which resets the count.
-        bytes_since_entry=1 << 31,
-    )
 
 
 def _end_by_index(fs: FileSystem, found: Found, base: int) -> int:

@@ -2,8 +2,8 @@
 
     below the log start (DeleteRecords)     always
     size above retention.bytes              while the log stays at least that large without it
-    age above retention.ms                  by the segment's largest timestamp, or by when it was made if its batches
-    have none
+    age above retention.ms                  by the segment's largest timestamp, or by when it was last written to if its
+                                            batches have none
 
 The last two only where ``cleanup.policy`` has "delete". An active segment may go too (it is rolled first), unless it
 is empty.
@@ -18,9 +18,16 @@ from penstock.storage.segment import Segment
 
 
 def doomed(
-    segments: Sequence[Segment], config: LogConfig, *, log_start_offset: int, up_to_end_offset: int, now_ms: int
+    segments: Sequence[Segment],
+    config: LogConfig,
+    *,
+    log_start_offset: int,
+    up_to_end_offset: int,
+    now_ms: int,
+    active_modified_ms: int | None = None,
 ) -> int | Segment:
-    """How many segments go; or the segment whose timestamps have to be loaded before that can be said."""
+    """How many segments go; or the segment whose timestamps have to be loaded before that can be said (the active one,
+    if it has none: ``active_modified_ms``, when its file was last written to)."""
     excess_bytes = None
     if config.deletes and config.retention_bytes is not None:
         excess_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
@@ -34,8 +41,12 @@ def doomed(
         if not goes and config.deletes and config.retention_ms is not None:
             if segment.max_timestamp is None:
                 return segment
-            born_ms = segment.max_timestamp if segment.max_timestamp >= 0 else segment.created_ms
-            goes = now_ms - born_ms > config.retention_ms
+            newest_ms = segment.max_timestamp
+            if newest_ms < 0 or segment.is_damaged:  # batches behind a damaged one may be younger than those before it
+                if is_active and active_modified_ms is None:
+                    return segment
+                newest_ms = max(newest_ms, active_modified_ms or 0 if is_active else segment.created_ms)
+            goes = now_ms - newest_ms > config.retention_ms
         if not goes:
             return count
         if excess_bytes is not None:

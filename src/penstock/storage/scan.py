@@ -46,10 +46,26 @@ class ScannedSegment:
     bytes_since_entry: int = 0
     fault: str | None = None
     """Why the scan stopped before the file's end."""
+    index_entries_on_disk: int = 0
+    """As many from the start are in the file as they are here; -1: the file is to be replaced."""
+    time_entries_on_disk: int = 0
+    is_on_disk: bool = False
+    """And the files hold nothing else."""
 
     @classmethod
     def empty(cls, base_offset: int) -> ScannedSegment:
         return cls(base_offset, OffsetIndex(base_offset), TimeIndex(base_offset), next_offset=base_offset)
+
+    @classmethod
+    def anew(cls, base_offset: int) -> ScannedSegment:
+        """The same where the files are of no use."""
+        scanned = cls.empty(base_offset)
+        scanned.index_entries_on_disk = scanned.time_entries_on_disk = -1
+        return scanned
+
+    def finish(self) -> None:
+        """The last entry of the time index: the segment does not grow any more."""
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ CRCs.
 from __future__ import annotations
 
 import struct
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.config.log import LogConfig
 from penstock.ports import Buffer, File
@@ -21,6 +21,9 @@ from penstock.storage.offset_index import ENTRY_BYTES as INDEX_ENTRY_BYTES
 from penstock.storage.offset_index import POSITION_MAX, RELATIVE_OFFSET_MAX, OffsetIndex
 from penstock.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from penstock.storage.time_index import NO_TIMESTAMP, TimeIndex
+
+if TYPE_CHECKING:
+    from penstock.storage.scan import ScannedSegment
 
 SPAN_BYTES = 27
 _SPAN = struct.Struct(">qi4xb6xi")
@@ -58,6 +61,8 @@ class Segment:
         "former_files",
         "index",
         "index_entries_written",
+        "index_files_are_exact",
+        "is_damaged",
         "is_gone",
         "jitter_ms",
         "max_timestamp",
@@ -81,11 +86,13 @@ class Segment:
         self.max_timestamp: int | None = None  # None: not read yet
         self.max_timestamp_offset = base_offset  # the last offset of the batch that holds it
         self.first_timestamp: int | None = None  # of the first batch; None while there is none
-        self.created_ms = created_ms
+        self.created_ms = created_ms  # when it was made; once it is finished, when it was finished
         self.jitter_ms = jitter_ms
         self.bytes_since_entry = 0
-        self.index_entries_written = -1  # -1: the file is to be written from its start
-        self.time_entries_written = -1
+        self.index_entries_written = 0  # its file has them; -1: the file is to be replaced as a whole
+        self.time_entries_written = 0
+        self.index_files_are_exact = False  # they exist, and hold these entries and nothing else, durably
+        self.is_damaged = False  # a batch in it can't be read: what lies behind it is not known
         self.txn_entries_written = 0  # no file while there is none
         self.unsynced = False
         self.pins = 0  # workers that use the file now: it must not be closed under them
@@ -117,6 +124,12 @@ class Segment:
         self.bytes_since_entry += size_bytes
         self.size_bytes = position + size_bytes
         self.end_offset = last_offset + 1
+
+    def note_index_files(self, scanned: ScannedSegment) -> None:
+        """What a scan has compared of its index files."""
+        self.index_entries_written = scanned.index_entries_on_disk
+        self.time_entries_written = scanned.time_entries_on_disk
+        self.index_files_are_exact = scanned.is_on_disk
 
     def finish_time_index(self) -> None:
         """The last entry, which tells retention how old the segment is."""

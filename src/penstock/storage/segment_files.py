@@ -176,12 +176,19 @@ def remove_snapshots(fs: FileSystem, path: str, *, at_or_above: int | None = Non
 # --- checkpoints of one log -------------------------------------------------------------------------------------------
 
 
+WHOLE = -1
+
+
 class Tail(NamedTuple):
-    """Entries to add to an index file that holds ``size_bytes`` already."""
+    """Entries to add to an index file behind the first ``size_bytes``, which it has; or (``WHOLE``) its new content."""
 
     name: str
     size_bytes: int
     data: bytes
+
+
+class FileShrunk(OSError):
+    """An index file does not have what was written to it."""
 
 
 class Housekeeping(NamedTuple):
@@ -198,7 +205,8 @@ SNAPSHOTS_BETWEEN_SEGMENTS_MAX = 2
 
 
 def save(fs: FileSystem, work: Housekeeping, *, sync: bool) -> None:
-    """Write it all; with ``sync`` also make it durable, else the caller does so for many logs at once."""
+    """Write it all; with ``sync`` also make it durable, else the caller does so for many logs at once. Entries of an
+    index file that are right are never taken away on the way: recovery relies on them (``index_files``)."""
     for tail in work.tails:
         _append_tail(fs, f"{work.path}/{tail.name}", tail, sync=sync)
     for offset, data in work.snapshots:
@@ -210,10 +218,13 @@ def save(fs: FileSystem, work: Housekeeping, *, sync: bool) -> None:
 
 
 def _append_tail(fs: FileSystem, path: str, tail: Tail, *, sync: bool) -> None:
+    if tail.size_bytes == WHOLE:
+        fs.write_file_atomically(path, tail.data)
+        return
     file = fs.open(path, create=True)
     try:
         if file.size() < tail.size_bytes:
-            raise OSError(f"{path} has shrunk to {file.size()} bytes, {tail.size_bytes} were written")
+            raise FileShrunk(f"{path} has shrunk to {file.size()} bytes, {tail.size_bytes} were written")
         if file.size() > tail.size_bytes:
             file.truncate(tail.size_bytes)
         if tail.data:

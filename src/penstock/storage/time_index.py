@@ -12,7 +12,6 @@ from array import array
 from bisect import bisect_right
 
 from penstock.ports import Buffer
-from penstock.storage.offset_index import CorruptIndex
 
 ENTRY_BYTES = 12
 NO_TIMESTAMP = -1
@@ -52,16 +51,13 @@ class TimeIndex:
         del self.timestamps[slot:]
         del self.relative_offsets[slot:]
 
+    def copy(self) -> TimeIndex:
+        copied = TimeIndex(self.base_offset)
+        copied.timestamps, copied.relative_offsets = self.timestamps[:], self.relative_offsets[:]
+        return copied
+
     def encode(self, from_entry: int = 0) -> bytes:
         return b"".join(map(_ENTRY.pack, self.timestamps[from_entry:], self.relative_offsets[from_entry:]))
-
-    @classmethod
-    def decode(cls, base_offset: int, data: Buffer) -> TimeIndex:
-        """All entries; ``CorruptIndex`` if one of them can't be right."""
-        index = cls.decode_prefix(base_offset, data)
-        if len(index) * ENTRY_BYTES != len(data):
-            raise CorruptIndex(f"entry {len(index)} of {len(data) / ENTRY_BYTES:g} does not follow its predecessor")
-        return index
 
     @classmethod
     def decode_prefix(cls, base_offset: int, data: Buffer) -> TimeIndex:

@@ -86,13 +86,17 @@ def random_image(state: DurableState, chance: random.Random) -> Image:
 
 
 def _subsets(pending: Sequence[Pending], chance: random.Random) -> Iterator[frozenset[int]]:
+    """Nothing kept and everything kept (which is also what a kill leaves) first: the caller may not take them all."""
     numbers = [each.sequence for each in pending]
+    everything = frozenset(numbers)
     if len(numbers) <= _EXHAUSTIVE_UP_TO_OPS:
-        for count in range(len(numbers) + 1):
+        yield frozenset()
+        if numbers:
+            yield everything
+        for count in range(1, len(numbers)):
             for chosen in itertools.combinations(numbers, count):
                 yield frozenset(chosen)
         return
-    everything = frozenset(numbers)
     telling: list[frozenset[int]] = []
     for index, number in enumerate(numbers):
         telling += [everything - {number}, frozenset((number,)), frozenset(numbers[:index])]

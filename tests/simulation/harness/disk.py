@@ -3,7 +3,8 @@
 Crash tests  run the code once on ``SimulatedDisk()``, calling ``mark(...)`` for each promise made; then, for each of
              ``disk.crash_states()``, take ``disk.after(state)``, recover, and check what ``state.marks`` promise.
 Simulations  ``power_cut(chance)`` turns this disk into one of the disks that a power cut may leave, ``kill()`` ends
-             the process only (the page cache survives). Both invalidate open files and release locks.
+             the process only (the page cache survives), ``kill_back_at(...)`` has it end earlier, in the middle of what
+             it did last. All invalidate open files and release locks.
 Faults       see ``Faults``. ``before_operation`` is called with each operation before it happens, and may raise.
 
 Blocking calls are refused on a running loop unless ``SimulatedWorkers`` makes them: so does the real file system.
@@ -150,6 +151,7 @@ class SimulatedDisk:
         self._now_ms = now_ms
         self._mounts: list[str] = []
         self._next_inode = ROOT + 1
+        self._modified_ms: dict[int, int] = {}
         self._power_on(image)
 
     def _power_on(self, image: Image) -> None:
@@ -159,7 +161,6 @@ class SimulatedDisk:
         self._durable = DurableState(image)
         self._files = {inode: bytearray(content) for inode, content in image.files.items()}
         self._directories = {inode: dict(entries) for inode, entries in image.directories.items()}
-        self._modified_ms: dict[int, int] = {}
         self._devices: dict[int, int] = {}  # of the files that were opened
         self._locks: dict[int, SimulatedFile] = {}
         self._next_inode = max([self._next_inode, *(n + 1 for n in self._files), *(n + 1 for n in self._directories)])
@@ -177,7 +178,9 @@ class SimulatedDisk:
 
     def after(self, state: crashes.CrashState) -> SimulatedDisk:
         """A fresh disk as that power cut left it."""
-        return SimulatedDisk(state.image, now_ms=self._now_ms)
+        disk = SimulatedDisk(state.image, now_ms=self._now_ms)
+        disk._modified_ms.update(self._modified_ms)
+        return disk
 
     def power_cut(self, chance: random.Random) -> None:
         keeps_trace = self.keeps_trace
@@ -189,6 +192,17 @@ class SimulatedDisk:
         """kill -9: the kernel lives on, and so does everything written."""
         self.life += 1
         self._locks.clear()
+
+    def kill_back_at(self, operations: int) -> None:
+        """kill -9 after so many operations of the trace: the later ones never happened."""
+        invariant(self.keeps_trace, "going back needs the trace")
+        kept = self.trace[:operations]
+        self.life += 1
+        self._power_on(self.base)
+        for op in kept:
+            if isinstance(op, Created):
+                self._make_inode(op.inode, is_directory=op.is_directory)
+            self.carry_out(op)
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
         """Bit rot: on the platter and in memory at once, behind everybody's back."""
@@ -408,13 +422,16 @@ class SimulatedDisk:
 
     def _create(self, parent: int, name: str, *, is_directory: bool) -> int:
         inode, self._next_inode = self._next_inode, self._next_inode + 1
+        self._make_inode(inode, is_directory=is_directory)
+        self.carry_out(Created(parent, name, inode, is_directory))
+        return inode
+
+    def _make_inode(self, inode: int, *, is_directory: bool) -> None:
         if is_directory:
             self._directories[inode] = {}
         else:
             self._files[inode] = bytearray()
         self._modified_ms[inode] = self._now_ms()
-        self.carry_out(Created(parent, name, inode, is_directory))
-        return inode
 
     def _find(self, path: str) -> int | None:
         here: int | None = ROOT

@@ -251,6 +251,32 @@ def test_killing_the_process_keeps_what_was_written() -> None:
     assert disk.read_file("/a") == b"in the page cache"
 
 
+def test_a_process_that_was_killed_earlier_has_written_less_and_nothing_became_durable_by_that() -> None:
+    disk = SimulatedDisk()
+    write = new_file(disk)
+    write(b"ab")
+    moment = len(disk.trace)
+    write(b"cd")
+    disk.open("/b", create=True).sync()
+    disk.kill_back_at(moment)
+    assert disk.read_file("/a") == b"ab"
+    assert not disk.exists("/b")
+    assert contents_after_crashes(disk, "/a") >= {b"", b"ab"}
+    with pytest.raises(OSError):
+        write(b"ef")
+
+
+@pytest.mark.parametrize("pending", range(9))
+def test_however_few_disks_are_asked_for_what_a_kill_leaves_is_among_them(pending: int) -> None:
+    disk = SimulatedDisk()
+    write = new_file(disk)
+    for _ in range(pending):
+        write(b"x")
+    moment = len(disk.trace)
+    states = disk.crash_states(first_operation=moment, states_per_moment_max=4)
+    assert b"x" * pending in {disk.after(state).read_file("/a") for state in states}
+
+
 def test_the_same_dice_give_the_same_power_cut() -> None:
     def run(seed: int) -> bytes | None:
         disk = SimulatedDisk()

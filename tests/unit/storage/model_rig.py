@@ -1,4 +1,8 @@
-"""What the models of a log share: a loop of their own, and the rules of housework, restarts, kills and power cuts."""
+"""What the models of a log share: a loop of their own, and the rules of housework, restarts, kills and power cuts.
+
+A process dies between two rules, or in the middle of a checkpoint or a roll. What is looked at first after a start, and
+in which order, is for the subclass to draw (``LOOKS``): a look may hide what the next one would have seen.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,18 @@ from typing import Any, TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from penstock.storage import checkpoint_rounds, index_files
+from penstock.storage.group_commit import SYNC_ALL_FROM_LOGS
 from penstock.storage.log import PartitionLog
 from simulation.harness.clock import ManualClock
 from unit.storage.storage_rig import Rig
 
 T = TypeVar("T")
+READ, SEEK, RETAIN = "read", "seek by time", "retention by time"
+LOOKS = st.permutations([READ, SEEK, RETAIN])
+_INDEX_LAG_BYTES = index_files.INDEX_LAG_BYTES
 
 
 class StorageModel(RuleBasedStateMachine):
@@ -32,7 +41,10 @@ class StorageModel(RuleBasedStateMachine):
         self.log: PartitionLog
 
     def teardown(self) -> None:
-        self.run(self.rig.tasks.cancel_all())
+        index_files.INDEX_LAG_BYTES = _INDEX_LAG_BYTES
+        checkpoint_rounds.SYNC_ALL_FROM_LOGS = SYNC_ALL_FROM_LOGS
+        if hasattr(self, "rig"):
+            self.run(self.rig.tasks.cancel_all())
         self.loop.close()
         logging.disable(logging.NOTSET)
 
@@ -50,6 +62,15 @@ class StorageModel(RuleBasedStateMachine):
         """The log was opened anew; ``all_of_it``: nothing may be missing."""
         raise NotImplementedError
 
+    def look_around(self, looks: list[str]) -> None:
+        """The log was opened anew: whatever is looked at, in this order, is as it should be."""
+
+    @initialize(lag_bytes=st.sampled_from([1, 150, _INDEX_LAG_BYTES]), syncs_all=st.booleans())
+    def scale(self, lag_bytes: int, syncs_all: bool) -> None:
+        """Bounds for logs of some hundred bytes; the files of a checkpoint are synced one by one, or all at once."""
+        index_files.INDEX_LAG_BYTES = lag_bytes
+        checkpoint_rounds.SYNC_ALL_FROM_LOGS = 1 if syncs_all else SYNC_ALL_FROM_LOGS
+
     @rule()
     def roll(self) -> None:
         self.run(self.log.roll())
@@ -59,33 +80,61 @@ class StorageModel(RuleBasedStateMachine):
         self.run(self.rig.checkpoint())
         self.flushed_end_offset = self.log.flushed_end_offset
 
-    @rule()
-    def restart_cleanly(self) -> None:
+    @rule(looks=LOOKS)
+    def restart_cleanly(self, looks: list[str]) -> None:
         async def restart() -> None:
             await self.rig.close()
             self.log = await self.rig.open()
 
         self.run(restart())
-        self._check_end(all_of_it=True)
+        self._check_end(looks, all_of_it=True)
 
-    @rule()
-    def kill(self) -> None:
+    @rule(looks=LOOKS)
+    def kill(self, looks: list[str]) -> None:
         async def restart() -> None:
             await self.rig.die()
             await self._open_anew()
 
         self.run(restart())
-        self._check_end(all_of_it=True)
+        self._check_end(looks, all_of_it=True)
 
-    @rule(seed=st.integers(0, 1 << 30))
-    def cut_power(self, seed: int) -> None:
+    @rule(
+        rolls=st.booleans(),
+        checkpoints=st.booleans(),
+        where=st.floats(0, 1),
+        seed=st.none() | st.integers(0, 1 << 30),
+        looks=LOOKS,
+    )
+    def die_in_the_middle(
+        self, rolls: bool, checkpoints: bool, where: float, seed: int | None, looks: list[str]
+    ) -> None:
+        """Of a roll, a checkpoint, or both; ``seed``: by a power cut."""
+
+        async def restart() -> None:
+            disk = self.rig.disk
+            start = len(disk.trace)
+            if rolls:
+                await self.log.roll()
+            if checkpoints:
+                await self.rig.checkpoint()
+            await self.rig.tasks.cancel_all()
+            disk.kill_back_at(start + round((len(disk.trace) - start) * where))
+            if seed is not None:
+                disk.power_cut(random.Random(seed))
+            await self._open_anew()
+
+        self.run(restart())
+        self._check_end(looks, all_of_it=seed is None)
+
+    @rule(seed=st.integers(0, 1 << 30), looks=LOOKS)
+    def cut_power(self, seed: int, looks: list[str]) -> None:
         async def restart() -> None:
             await self.rig.tasks.cancel_all()
             self.rig.disk.power_cut(random.Random(seed))
             await self._open_anew()
 
         self.run(restart())
-        self._check_end(all_of_it=False)
+        self._check_end(looks, all_of_it=False)
 
     async def _open_anew(self) -> None:
         """With a clock of its own: the dead process's timers must not go off in this one."""
@@ -93,10 +142,11 @@ class StorageModel(RuleBasedStateMachine):
         self.rig = Rig(self.rig.disk, config=self.rig.config, storage=self.rig.storage, clock=clock)
         self.log = await self.rig.open()
 
-    def _check_end(self, *, all_of_it: bool) -> None:
+    def _check_end(self, looks: list[str], *, all_of_it: bool) -> None:
         assert self.log.log_end_offset >= self.flushed_end_offset
         self.found_again(all_of_it=all_of_it)
         self.flushed_end_offset = self.log.log_end_offset
+        self.look_around(looks)
 
 
 def model_settings(examples: int) -> settings:

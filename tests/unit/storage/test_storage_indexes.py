@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.storage.offset_index import CorruptIndex, OffsetIndex
+from penstock.storage.offset_index import OffsetIndex
 from penstock.storage.time_index import TimeIndex
 
 ENTRIES = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5_000)), max_size=40)
@@ -56,7 +56,7 @@ def test_truncation_drops_the_entries_at_or_behind_the_end(steps: list[tuple[int
 @given(ENTRIES)
 def test_an_index_reads_back_what_it_wrote(steps: list[tuple[int, int]]) -> None:
     index, _ = build(steps)
-    again = OffsetIndex.decode(1_000, index.encode(), size_bytes=1 << 30)
+    again = OffsetIndex.decode_prefix(1_000, index.encode(), size_bytes=1 << 30)
     assert again.encode() == index.encode()
 
 
@@ -72,11 +72,7 @@ def test_an_index_reads_back_what_it_wrote(steps: list[tuple[int, int]]) -> None
         (b"\xff\0\0\5\0\0\0\7", 0),  # negative
     ],
 )
-def test_an_index_file_that_makes_no_sense_is_refused_and_its_good_beginning_found(
-    data: bytes, entries_kept: int
-) -> None:
-    with pytest.raises(CorruptIndex):
-        OffsetIndex.decode(0, data, size_bytes=100)
+def test_of_an_index_file_that_makes_no_sense_the_good_beginning_is_found(data: bytes, entries_kept: int) -> None:
     assert len(OffsetIndex.decode_prefix(0, data, size_bytes=100)) == entries_kept
 
 
@@ -84,7 +80,7 @@ def test_a_time_index_entry_is_a_timestamp_and_a_relative_offset() -> None:
     index = TimeIndex(100)
     index.maybe_append(1_700_000_000_000, 105)
     assert index.encode() == bytes.fromhex("0000018bcfe56800 00000005")
-    assert TimeIndex.decode(100, index.encode()).last == (1_700_000_000_000, 105)
+    assert TimeIndex.decode_prefix(100, index.encode()).last == (1_700_000_000_000, 105)
 
 
 def test_a_time_index_takes_only_timestamps_that_grow() -> None:
@@ -111,8 +107,6 @@ def test_searches_by_time_equal_a_linear_scan(steps: list[tuple[int, int]], targ
 
 
 @pytest.mark.parametrize("tail", [b"\0", bytes(12), bytes.fromhex("0000000000000005 00000009")])
-def test_a_time_index_file_that_makes_no_sense_is_refused(tail: bytes) -> None:
+def test_of_a_time_index_file_that_makes_no_sense_the_good_beginning_is_found(tail: bytes) -> None:
     good = bytes.fromhex("0000000000000005 00000003")
-    with pytest.raises(CorruptIndex):
-        TimeIndex.decode(0, good + tail)
     assert len(TimeIndex.decode_prefix(0, good + tail)) == 1

@@ -1,4 +1,5 @@
-"""PartitionLog against a plain list: appends, reads, truncation, retention, restarts, power cuts, in any order."""
+"""PartitionLog against a plain list: appends, reads, searches by time, truncation, retention, restarts, kills and power
+cuts, in any order; after each start what is read, sought or deleted first may be any of them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from support.batches import Batch, split
-from unit.storage.model_rig import StorageModel, model_settings
+from unit.storage.model_rig import READ, SEEK, StorageModel, model_settings
 from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all
 
 SMALL = msgspec.structs.replace(CONFIG, segment_bytes=400, index_interval_bytes=90)
@@ -31,7 +32,12 @@ class LogModel(StorageModel):
     def end_offset(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else self.log_start_offset
 
-    @rule(count=st.integers(1, 4), value_bytes=st.integers(0, 90), skew=st.integers(-3, 3), flush=st.booleans())
+    @rule(
+        count=st.integers(1, 4),
+        value_bytes=st.integers(0, 90),
+        skew=st.integers(-3, 3) | st.sampled_from([-20, 40]),
+        flush=st.booleans(),
+    )
     def append(self, count: int, value_bytes: int, skew: int, flush: bool) -> None:
         self.number += 1
         batch = make_batch(count, value_bytes=value_bytes, mark=self.number, timestamp_ms=NOW_MS + self.number + skew)
@@ -65,9 +71,25 @@ class LogModel(StorageModel):
         if not got and following is not None and following.last_offset < up_to:
             assert not at_least_one and len(following.data) > limit
 
-    @rule(timestamp=st.integers(-5, 60))
+    def look_around(self, looks: list[str]) -> None:
+        for look in looks:
+            if look == READ:
+                self.everything_is_there()
+            elif look == SEEK:
+                for timestamp in sorted({batch.max_timestamp for batch in self._visible()}):
+                    self._search_by_time(timestamp)
+                self.search_largest_timestamp()
+            elif self.batches:
+                newest = self.log.segments[-1].base_offset
+                before = [batch.max_timestamp for batch in self.batches if batch.last_offset < newest]
+                # All but what is as young as the finished segments' youngest.
+                self._retain(from_ms=max(before, default=NOW_MS))
+
+    @rule(timestamp=st.integers(-25, 90))
     def search_by_time(self, timestamp: int) -> None:
-        target = NOW_MS + timestamp
+        self._search_by_time(NOW_MS + timestamp)
+
+    def _search_by_time(self, target: int) -> None:
         found = self.run(self.log.offset_for_timestamp(target, up_to_end_offset=self.end_offset))
         expected = None
         for batch in self.batches:  # the records of a batch all have its timestamp
@@ -75,6 +97,15 @@ class LogModel(StorageModel):
                 expected = max(batch.base_offset, self.log_start_offset), batch.max_timestamp, batch.leader_epoch
                 break
         assert expected == (None if found is None else (found.offset, found.timestamp, found.leader_epoch))
+
+    @rule()
+    def search_largest_timestamp(self) -> None:
+        largest = max((batch.max_timestamp for batch in self.batches), default=None)
+        first = next((batch for batch in self.batches if batch.max_timestamp == largest), None)
+        if first is None or first.base_offset < self.log_start_offset:
+            return  # a log forgets what was deleted with the segment that held it, not before
+        found = self.run(self.log.max_timestamp(up_to_end_offset=self.end_offset))
+        assert found is not None and (found.offset, found.timestamp) == (first.base_offset, largest)
 
     @rule(where=st.floats(0, 1))
     def truncate(self, where: float) -> None:
@@ -100,10 +131,36 @@ class LogModel(StorageModel):
     def retention(self, retention_bytes: int) -> None:
         self.rig.reconfigure(retention_bytes=retention_bytes)
         self.run(self.log.delete_old_segments(self.rig.clock.now_ms()))
+        self.rig.reconfigure(retention_bytes=None)
         assert self.log.log_start_offset >= self.log_start_offset
         assert self.log.log_start_offset <= max(self.log.flushed_end_offset, self.log_start_offset)
         self.log_start_offset = self.log.log_start_offset
+        self._let_files_go()
 
+    @rule(timestamp=st.integers(-25, 90))
+    def retention_by_time(self, timestamp: int) -> None:
+        self._retain(from_ms=NOW_MS + timestamp)
+
+    def _retain(self, *, from_ms: int) -> None:
+        """D5: the oldest segments go if all that they hold is earlier than ``from_ms``, and no other."""
+        expected = self.log_start_offset
+        segments = list(self.log.segments)
+        for segment in segments:
+            held = [batch for batch in self.batches if segment.base_offset <= batch.base_offset < segment.end_offset]
+            if segment.end_offset > self.log.flushed_end_offset or (segment is segments[-1] and not held):
+                break
+            is_below_start = segment.end_offset <= self.log_start_offset and segment is not segments[-1]
+            if not is_below_start and max(batch.max_timestamp for batch in held) >= from_ms:
+                break
+            expected = max(expected, segment.end_offset)
+        self.rig.reconfigure(retention_ms=60_000)
+        self.run(self.log.delete_old_segments(from_ms + 60_000))
+        self.rig.reconfigure(retention_ms=None)
+        assert self.log.log_start_offset == expected
+        self.log_start_offset = expected
+        self._let_files_go()
+
+    def _let_files_go(self) -> None:
         async def let_files_go() -> None:
             self.rig.clock.advance(2)
             await asyncio.sleep(0)
@@ -125,12 +182,15 @@ class LogModel(StorageModel):
         assert log.flushed_end_offset <= log.log_end_offset
         assert (log.log_start_offset, log.log_end_offset) == (self.log_start_offset, self.end_offset)
         assert log.flushed_end_offset >= self.flushed_end_offset
-        visible = [batch for batch in self.batches if batch.last_offset >= self.log_start_offset]
+        visible = self._visible()
         assert self.run(read_all(log, size_bytes_max=500)) == visible
         epochs = [batch.leader_epoch for batch in visible]
         assert epochs == sorted(epochs)
         for batch in visible:
             assert log.epochs.epoch_for(max(batch.base_offset, self.log_start_offset)) == batch.leader_epoch
+
+    def _visible(self) -> list[Batch]:
+        return [batch for batch in self.batches if batch.last_offset >= self.log_start_offset]
 
 
 TestLogModel = LogModel.TestCase

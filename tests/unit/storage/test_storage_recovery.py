@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from penstock.model import BrokerError, ErrorCode
+from penstock.storage import index_files, log_checkpoint
 from penstock.storage import log as log_module
-from penstock.storage import log_checkpoint
 from penstock.storage.log import PartitionLog
 from simulation.harness.disk import SimulatedDisk
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
@@ -37,6 +37,7 @@ def overwrite(disk: SimulatedDisk, name: str, data: bytes) -> None:
 
 def test_after_a_crash_only_what_lies_behind_the_recovery_point_is_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_checkpoint, "SNAPSHOT_BYTES", 2_000)
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 1_000)
 
     async def run() -> None:
         rig = Rig()
@@ -67,7 +68,7 @@ def test_after_a_crash_only_what_lies_behind_the_recovery_point_is_scanned(monke
 def test_a_growing_index_is_left_alone_until_it_lacks_several_entries_and_a_crash_costs_none_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(log_checkpoint, "INDEX_LAG_BYTES", 1_000)
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 1_000)
 
     async def run() -> None:
         rig = Rig()

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from penstock.model import StorageFailed
+from penstock.storage import index_files, log_checkpoint
 from penstock.storage import log as log_module
-from penstock.storage import log_checkpoint
 from penstock.storage.log import PartitionLog
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch
 
@@ -25,7 +25,7 @@ def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "SCAN_BYTES_MAX", SCAN_MAX)
     monkeypatch.setattr(log_module, "CHECKPOINT_BYTES", SNAPSHOT)
     monkeypatch.setattr(log_checkpoint, "SNAPSHOT_BYTES", SNAPSHOT)
-    monkeypatch.setattr(log_checkpoint, "INDEX_LAG_BYTES", 1)
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 1)
 
 
 def one_large_segment() -> Rig:

@@ -296,7 +296,7 @@ def test_a_failed_checkpoint_does_not_cost_the_entries_that_were_there() -> None
         await rig.checkpoint()
         await writer.begin(5)
         await writer.end(5)
-        log_checkpoint.abandon(log_checkpoint.begin(writer.log))
+        log_checkpoint.abandon(log_checkpoint.begin(writer.log), OSError("no space"))
         await rig.append(writer.log, make_batch(), flush=True)
         await rig.checkpoint()
         assert await writer.indexed(0) == writer.log.aborted and len(writer.log.aborted) == 2

@@ -186,7 +186,7 @@ class Compactor:
                 async for step in steps:
                     if isinstance(step, CleanedSegment):
                         old = [by_base.pop(base_offset) for base_offset in step.replaces]
-                        await swap_in(log, step, old, truncations, self._rounds.settled)
+                        await swap_in(log, step, old, truncations)
                     elif isinstance(step, Cleaned):
                         self._count(log, step, self._clock.monotonic() - started)
                         await self._rounds.save_cleaned_end_offset(log, step.first_dirty_offset, truncations)

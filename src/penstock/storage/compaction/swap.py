@@ -16,8 +16,6 @@ takes no more writes until the next start, because memory and files differ.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
 from penstock.ports import FileSystem
 from penstock.storage import folder as names
 from penstock.storage import segment_files
@@ -30,13 +28,7 @@ class SegmentsChanged(Exception):
     """The segments that were cleaned are no longer those of the log."""
 
 
-async def swap_in(
-    log: PartitionLog,
-    cleaned: CleanedSegment,
-    old: list[Segment],
-    truncations: int,
-    checkpoints_settled: Callable[[], Awaitable[None]],
-) -> None:
+async def swap_in(log: PartitionLog, cleaned: CleanedSegment, old: list[Segment], truncations: int) -> None:
     """``old``: the segments, ``truncations``: the log's count, as they were when the cleaning began. Raises
     ``SegmentsChanged``, ``StorageFailed``."""
 
@@ -44,8 +36,7 @@ async def swap_in(
         present = [segment for segment in log.segments if segment.base_offset in cleaned.replaces]
         if present != old or log.truncations != truncations:
             raise SegmentsChanged
-        log.is_being_cut = True  # from here on no checkpoint writes into the files of these segments
-        await checkpoints_settled()
+        await log.hold_checkpoints()
         log.reads.hold_files()
         try:
             await _swap_files_and_memory(log, cleaned, old)
