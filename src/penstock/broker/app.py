@@ -184,6 +184,7 @@ class BrokerApp:
             clock=ports.clock,
             random=ports.random,
             tasks=ports.tasks,
+            workers=ports.workers,
             settings=lambda: self.settings.groups,
         )
         markers = LocalMarkers(
@@ -195,6 +196,7 @@ class BrokerApp:
             replicas=self._replicas,
             clock=ports.clock,
             tasks=ports.tasks,
+            workers=ports.workers,
             settings=lambda: self.settings.transactions,
             markers=markers,
         )

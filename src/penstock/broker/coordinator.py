@@ -14,7 +14,7 @@ from penstock.broker.replicas import Replicas
 from penstock.coordination.records import RecordCodec
 from penstock.coordination.runtime import CoordinatorRuntime, Decision, Machine
 from penstock.coordination.slices import Slices, Work
-from penstock.ports import Clock, Tasks
+from penstock.ports import Clock, Tasks, Workers
 
 STOP_WAIT_S = 2.0
 STOP_STEP_S = 0.002
@@ -34,6 +34,7 @@ class Coordinator(Generic[M]):
         replicas: Replicas,
         clock: Clock,
         tasks: Tasks,
+        workers: Workers,
         codec: RecordCodec,
         make_machine: Callable[[int], M],
         commit_timeout_ms: Callable[[], int] | None = None,
@@ -50,7 +51,7 @@ class Coordinator(Generic[M]):
             clock=clock,
             tasks=tasks,
         )
-        self.slices = Slices(clock)
+        self.slices = Slices(clock, workers)
         self._clock = clock
         self._tasks = tasks
         self._under_way = 0

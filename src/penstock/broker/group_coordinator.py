@@ -26,7 +26,7 @@ from penstock.coordination.groups.stored_types import GROUP_CODEC
 from penstock.coordination.home import Ended
 from penstock.coordination.runtime import Decision
 from penstock.model import BrokerError
-from penstock.ports import Clock, Random, Tasks
+from penstock.ports import Clock, Random, Tasks, Workers
 
 A = TypeVar("A")
 
@@ -41,6 +41,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         clock: Clock,
         random: Random,
         tasks: Tasks,
+        workers: Workers,
         settings: Callable[[], GroupSettings],
     ) -> None:
         self._image = image
@@ -69,6 +70,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             replicas=replicas,
             clock=clock,
             tasks=tasks,
+            workers=workers,
             codec=GROUP_CODEC,
             make_machine=self._make_machine,
             commit_timeout_ms=lambda: settings().commit_timeout_ms,

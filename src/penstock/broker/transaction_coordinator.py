@@ -19,7 +19,7 @@ from penstock.coordination.transactions.markers import MarkerSender
 from penstock.coordination.transactions.records import transaction_codec
 from penstock.coordination.transactions.verifier import LocalTxnVerifier
 from penstock.model import BrokerError, TopicPartition
-from penstock.ports import Clock, Tasks
+from penstock.ports import Clock, Tasks, Workers
 
 FEATURE = "transaction.version"
 
@@ -33,6 +33,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         replicas: Replicas,
         clock: Clock,
         tasks: Tasks,
+        workers: Workers,
         settings: Callable[[], TransactionSettings],
         markers: MarkerSender,
     ) -> None:
@@ -62,6 +63,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             replicas=replicas,
             clock=clock,
             tasks=tasks,
+            workers=workers,
             codec=transaction_codec(self.transaction_version),
             make_machine=self._make_machine,
         )

@@ -17,6 +17,7 @@ from penstock.coordination.transactions.markers import Marker
 from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
+from simulation.harness.workers import SimulatedWorkers
 from unit.cluster.small_cluster import SmallCluster
 
 LISTENER = ListenerInfo("PLAINTEXT", "PLAINTEXT", "broker1.example", 9092)
@@ -66,6 +67,7 @@ class Asker:
                 clock=cluster.clock,
                 random=cluster.random,
                 tasks=cluster.tasks,
+                workers=SimulatedWorkers(cluster.clock),
                 settings=GroupSettings,
             ),
             transactions=TransactionCoordinator(
@@ -74,6 +76,7 @@ class Asker:
                 replicas=NoReplicas(),  # type: ignore[arg-type]
                 clock=cluster.clock,
                 tasks=cluster.tasks,
+                workers=SimulatedWorkers(cluster.clock),
                 settings=TransactionSettings,
                 markers=TakesMarkers(),
             ),

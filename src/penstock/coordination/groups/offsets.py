@@ -316,7 +316,7 @@ class OffsetStore:
                         looked_at += 1 + len(held)
                         if looked_at >= SLICE_OFFSETS:
                             looked_at = 0
-                            yield
+                            yield None
             return found
 
         return look()
