@@ -1,7 +1,8 @@
 """From a frame to its handler, for every API without a hot path of its own.
 
 A request that is not understood closes the connection without an answer, as Kafka does: the one exception is an
-ApiVersions request of an unknown version, which is answered so that the client can step down.
+ApiVersions request of an unknown version, which is answered so that the client can step down. A ``BrokerError`` that a
+handler lets through is the answer: its code, in the places that the API has for one.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from typing import Any
 
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
+from penstock.broker.error_responses import error_response
 from penstock.broker.response_errors import error_codes
-from penstock.broker.routes import HANDLERS, Route, handler_module
+from penstock.broker.routes import HANDLERS, Handle, Route, handler_module
 from penstock.broker.services import Broker
 from penstock.broker.slots import Slot
+from penstock.model import BrokerError
 from penstock.ports import Tasks
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
 from penstock.protocol.errors import MalformedMessage
@@ -55,7 +58,7 @@ class Dispatch:
         )
         if route.handle_now is not None:
             answer = _Answer(self, connection, route, correlation_id)
-            if route.handle_now(context, request, answer):
+            if _handles_now(route, context, request, answer):
                 if not answer.is_given:
                     answer.slot = connection.park()
                 return
@@ -87,7 +90,7 @@ class Dispatch:
     ) -> None:
         started_s = self.now_s()
         try:
-            response = await route.handle(context, request)
+            response = await handled(route.handle, route.key, context, request)
             slot.complete((route.frame(correlation_id, response),))
             note(route, response, self.now_s() - started_s)
         except MalformedMessage as malformed:  # its bytes can be read and still mean nothing
@@ -129,6 +132,25 @@ class _Answer:
             note(route, response, self._dispatch.now_s() - self._started_s)
         except Exception:
             met_a_bug(self._connection, route)
+
+
+async def handled(handle: Handle, key: int, context: Context, request: Any) -> Any:
+    """The answer of the handler, or the one that says what it raised."""
+    try:
+        return await handle(context, request)
+    except BrokerError as failed:
+        return error_response(key, context.version, request, failed)
+
+
+def _handles_now(route: Route, context: Context, request: Any, answer: _Answer) -> bool:
+    assert route.handle_now is not None
+    try:
+        return route.handle_now(context, request, answer)
+    except BrokerError as failed:
+        if answer.is_given:
+            raise
+        answer(error_response(route.key, route.version, request, failed))
+        return True
 
 
 def note(route: Route, response: Any, duration_s: float) -> None:

@@ -106,6 +106,7 @@ class Route:
     )
 
     def __init__(self, key: int, version: int, meter: RequestMeter) -> None:
+        self.key = key
         self.version = version
         self.name = APIS[key].name
         self.meter = meter

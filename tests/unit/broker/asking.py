@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from penstock.broker.context import Context, ListenerInfo
+from penstock.broker.dispatch import handled
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.security.authorizer import AllowAll, Authorizer
 from penstock.broker.services import Broker
@@ -86,6 +87,6 @@ class Asker:
     async def ask(self, handler: Any, version: int, request: Any) -> Any:
         api = APIS[handler.API.key]
         sent, _ = decoder(api.request, version)(encoder(api.request, version)(request), 0)
-        response = await handler.handle(Context(self.broker, self.listener, version), sent)
+        response = await handled(handler.handle, api.key, Context(self.broker, self.listener, version), sent)
         received, _ = decoder(api.response, version)(encoder(api.response, version)(response), 0)
         return received
