@@ -154,6 +154,13 @@ MESSAGE_CHARACTERS_MAX = 8_000
 """Messages repeat what was asked; so many characters fit into a string of the protocol (32,767 bytes), whichever."""
 
 
+def shortened(message: str) -> str:
+    """As much of it as a response has room for."""
+    if len(message) <= MESSAGE_CHARACTERS_MAX:
+        return message
+    return message[: MESSAGE_CHARACTERS_MAX - 3] + "..."
+
+
 class BrokerError(Exception):
     """A failure that has a code in the protocol; the message is for people."""
 
@@ -162,10 +169,8 @@ class BrokerError(Exception):
     def __init__(self, code: ErrorCode | None = None, message: str = "") -> None:
         if code is not None:
             self.code = code
-        if len(message) > MESSAGE_CHARACTERS_MAX:
-            message = message[: MESSAGE_CHARACTERS_MAX - 3] + "..."
-        self.message = message
-        super().__init__(message or self.code.name)
+        self.message = shortened(message)
+        super().__init__(self.message or self.code.name)
 
 
 class OutcomeUnknown(BrokerError):
