@@ -42,6 +42,7 @@ from penstock.config.dynamic import check_topic
 from penstock.config.listeners import Listener
 from penstock.config.log import LogConfig
 from penstock.config.setting import ConfigError
+from penstock.coordination.slices import Slices
 from penstock.model import TopicId, TopicPartition
 from penstock.ports import (
     Clock,
@@ -95,6 +96,7 @@ class BrokerApp:
         self.addresses: list[tuple[str, int]] = []
         self.metrics_address: tuple[str, int] | None = None
         self._ports = ports
+        self._lookers = ports.lookers if ports.lookers is not None else ports.workers
         self._started_s = ports.clock.monotonic()
         self._is_stopping = False
         self._requests = RequestMeters()
@@ -112,7 +114,7 @@ class BrokerApp:
             on_fatal=on_fatal,
             processes=ports.processes,
             syncer=ports.syncer,
-            lookers=ports.lookers,
+            lookers=self._lookers,
         )
         self._replicas = Replicas(
             broker_id=settings.broker_id,
@@ -183,7 +185,7 @@ class BrokerApp:
 
     def _make_broker(self, controller: Controller) -> Broker:
         ports = self._ports
-        pacing = Pacing(ports.clock)
+        pacing = Pacing(Slices(ports.clock, self._lookers))
         self._groups = GroupCoordinator(
             image=self._image,
             controller=controller,
@@ -226,7 +228,6 @@ class BrokerApp:
         ports, settings, broker = self._ports, self.settings, self._broker
         server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
         turns = Turns(broker.pacing.slices, ports.tasks)
-        lookers = ports.lookers if ports.lookers is not None else ports.workers
         produces = produce.ProduceHandler(
             self._replicas,
             self._parked_produces,
@@ -237,7 +238,7 @@ class BrokerApp:
             self._requests.of(produce.API.name),
             ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
             turns,
-            lookers,
+            self._lookers,
         )
         sessions = self._sessions = FetchSessions(
             ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
@@ -255,7 +256,7 @@ class BrokerApp:
             turns=turns,
             clock=ports.clock,
             tasks=ports.tasks,
-            workers=lookers,
+            workers=self._lookers,
             meter=self._requests.of(fetch.API.name),
         )
         server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive, answers_are_small=True)

@@ -9,6 +9,7 @@ import msgspec
 
 from penstock.broker.pacing import A_LOOK, A_ROW, COST_MAX, SLICE_COST, AnswerTooLarge
 from penstock.coordination.slices import Work
+from penstock.model import invariant
 
 if TYPE_CHECKING:
     from penstock.broker.services import Broker
@@ -89,10 +90,10 @@ class Context(msgspec.Struct, gc=False):
         return times
 
     async def finish(self, work: Work[T]) -> T:
-        """For what is sliced elsewhere."""
+        """For what is sliced elsewhere, and has no jobs for workers."""
         while True:
             try:
-                next(work)
+                invariant(next(work) is None, "a job for a worker")
             except StopIteration as finished:
                 return finished.value  # type: ignore[no-any-return]
             self.spent += SLICE_COST

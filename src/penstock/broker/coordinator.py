@@ -34,9 +34,9 @@ class Coordinator(Generic[M]):
         replicas: Replicas,
         clock: Clock,
         tasks: Tasks,
+        slices: Slices,
         codec: RecordCodec,
         make_machine: Callable[[int], M],
-        slices: Slices | None = None,
         commit_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
         """``commit_timeout_ms``: how long what was appended may take to be committed until whoever waits is told that
@@ -51,7 +51,7 @@ class Coordinator(Generic[M]):
             clock=clock,
             tasks=tasks,
         )
-        self.slices = slices or Slices(clock)
+        self.slices = slices
         self._clock = clock
         self._tasks = tasks
         self._under_way = 0

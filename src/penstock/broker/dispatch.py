@@ -1,7 +1,8 @@
 """From a frame to its handler, for every API without a hot path of its own.
 
 A request that is not understood closes the connection without an answer, as Kafka does: the one exception is an
-ApiVersions request of an unknown version, which is answered so that the client can step down.
+ApiVersions request of an unknown version, which is answered so that the client can step down. A ``BrokerError`` that a
+handler lets through is the answer: its code, in the places that the API has for one.
 
 Large requests and long answers are decoded and encoded in slices (``pacing.py``). The connection is held meanwhile, so
 the order of its requests is kept.
@@ -16,12 +17,14 @@ from typing import Any, TypeVar
 from penstock.broker import long_answers
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
+from penstock.broker.error_responses import error_response
 from penstock.broker.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
 from penstock.broker.response_errors import error_codes
-from penstock.broker.routes import HANDLERS, Route, handler_module
+from penstock.broker.routes import HANDLERS, Handle, Route, handler_module
 from penstock.broker.services import Broker
 from penstock.broker.slots import Slot
 from penstock.coordination.slices import Work, while_wanted
+from penstock.model import BrokerError
 from penstock.ports import Tasks
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
 from penstock.protocol.errors import MalformedMessage
@@ -67,7 +70,7 @@ class Dispatch:
         context = self._context(connection, route, client_id)
         if route.handle_now is not None:
             answer = _Answer(self, connection, route, correlation_id)
-            if route.handle_now(context, request, answer):
+            if _handles_now(route, context, request, answer):
                 if not answer.is_given:
                     answer.slot = connection.park()
                 return
@@ -172,7 +175,7 @@ class Dispatch:
         """``request``: it alone, and the last reference to it."""
         started_s = self.now_s()
         try:
-            response = await route.handle(context, request[0])
+            response = await handled(route.handle, route.key, context, request[0])
             if not is_large and not context.is_long:
                 slot.complete((route.frame(correlation_id, response),))
                 note(route, response, self.now_s() - started_s)
@@ -228,6 +231,25 @@ class _Answer:
             note(route, response, self._dispatch.now_s() - self._started_s)
         except Exception:
             met_a_bug(self._connection, route)
+
+
+async def handled(handle: Handle, key: int, context: Context, request: Any) -> Any:
+    """The answer of the handler, or the one that says what it raised."""
+    try:
+        return await handle(context, request)
+    except BrokerError as failed:
+        return error_response(key, context.version, request, failed)
+
+
+def _handles_now(route: Route, context: Context, request: Any, answer: _Answer) -> bool:
+    assert route.handle_now is not None
+    try:
+        return route.handle_now(context, request, answer)
+    except BrokerError as failed:
+        if answer.is_given:
+            raise
+        answer(error_response(route.key, route.version, request, failed))
+        return True
 
 
 def note(route: Route, response: Any, duration_s: float) -> None:

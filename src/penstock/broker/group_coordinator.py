@@ -42,8 +42,8 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         clock: Clock,
         random: Random,
         tasks: Tasks,
+        slices: Slices,
         settings: Callable[[], GroupSettings],
-        slices: Slices | None = None,
     ) -> None:
         self._image = image
         self._random = random

@@ -36,7 +36,7 @@ def encoded(route: Route, correlation_id: int, response: Any) -> Work[list[Part]
                 raise AnswerTooLarge(f"more than {ANSWER_BYTES_MAX} bytes")
             pieces.append(bytes(out))
             out.clear()
-        yield
+        yield None
     pieces.append(bytes(out))
     pieces[0] = route.head(correlation_id, size_bytes + len(out))
     return pieces
@@ -49,7 +49,7 @@ def counted(response: Any) -> Work[dict[int, int]]:
         if code:
             times[code] = times.get(code, 0) + 1
         if number % CODES_AT_ONCE == 0:
-            yield
+            yield None
     return times
 
 
@@ -77,7 +77,7 @@ def let_go(last_reference: list[Any]) -> Work[None]:
                 left -= step
             if left <= 0:
                 left = DROPPED_AT_ONCE
-                yield
+                yield None
 
 
 @cache

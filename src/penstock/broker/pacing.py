@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable
 
 from penstock.coordination.slices import Slices
-from penstock.ports import Clock
 
 AT_ONCE_BYTES_MAX = 8_192
 """A request of up to this size is decoded at once: 8,192 elements at most, which takes 5 ms."""
@@ -94,8 +93,8 @@ class Lane:
 class Pacing:
     """All that requests which take long share."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.slices = Slices(clock)
+    def __init__(self, slices: Slices) -> None:
+        self.slices = slices
         self.middling = Lane(MIDDLING_AT_ONCE)
         self.large = Lane(LARGE_AT_ONCE)
         self.long = Lane(LONG_AT_ONCE)

@@ -52,14 +52,14 @@ def merged(refused: list[A], answered: Sequence[A]) -> Work[list[A]]:
     for number, topic in enumerate(refused, start=1):
         by_name[topic.name] = topic
         if number % TOPICS_AT_ONCE == 0:
-            yield
+            yield None
     for number, topic in enumerate(answered, start=1):
         if topic.name in by_name:
             by_name[topic.name].partitions += topic.partitions
         else:
             refused.append(topic)
         if number % TOPICS_AT_ONCE == 0:
-            yield
+            yield None
     return refused
 
 

@@ -34,9 +34,9 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         replicas: Replicas,
         clock: Clock,
         tasks: Tasks,
+        slices: Slices,
         settings: Callable[[], TransactionSettings],
         markers: MarkerSender,
-        slices: Slices | None = None,
     ) -> None:
         self.settings = settings
         self._image = image

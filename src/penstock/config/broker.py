@@ -300,11 +300,14 @@ def _check_times(effective: Effective) -> None:
         raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
 
 
+COUNT_DIGITS_MAX = 10
+
+
 def _per_ip(text: str) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for pair in filter(None, (part.strip() for part in text.split(","))):
         host, colon, count = pair.rpartition(":")
-        if not colon or not host or not (count.isascii() and count.isdigit()):
+        if not colon or not host or not (count.isascii() and count.isdigit() and len(count) <= COUNT_DIGITS_MAX):
             raise ConfigError(f"max.connections.per.ip.overrides: '{pair}' should be HOST:COUNT")
         found[host.strip()] = int(count)
     return MappingProxyType(found)

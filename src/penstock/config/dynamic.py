@@ -6,6 +6,7 @@ make settings of it. Codes and messages are Kafka 4.3's, asked of a real one; th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -59,6 +60,10 @@ class Row(NamedTuple):
     is_sensitive: bool
     type: int
     synonyms: tuple[Synonym, ...]
+
+
+VALUE_BYTES_MAX = 32_767
+"""What a string of the protocol holds: a value that grew beyond it could not be described."""
 
 
 class Operation(NamedTuple):
@@ -213,12 +218,22 @@ def _spliced(kind: str, name: str, operation: int, value: str, current: Mapping[
         raise BrokerError(ErrorCode.INVALID_CONFIG, why)
     before = current.get(name, setting.default) or ""
     words = [word.strip() for word in before.split(",") if word.strip()]
-    for word in value.split(","):
-        if operation == APPEND and word not in words:
-            words.append(word)
-        elif operation == SUBTRACT and word in words:
-            words.remove(word)
-    return ",".join(words)
+    if operation == APPEND:
+        known = set(words)
+        words += [word for word in dict.fromkeys(value.split(",")) if word not in known]
+    else:
+        unwanted = Counter(value.split(","))
+        words = [word for word in words if not _is_taken(unwanted, word)]
+    spliced = ",".join(words)
+    if len(spliced.encode()) > VALUE_BYTES_MAX:
+        raise _invalid_config(f"The value of {name} would have more than {VALUE_BYTES_MAX} bytes.")
+    return spliced
+
+
+def _is_taken(unwanted: Counter[str], word: str) -> bool:
+    """Each that is not wanted takes one away."""
+    unwanted[word] -= 1
+    return unwanted[word] >= 0
 
 
 def check_topic(configs: Mapping[str, str | None], effective: Effective) -> None:

@@ -59,7 +59,7 @@ def parse_address(text: str) -> tuple[str, int]:
         host = host[1:-1]
     elif ":" in host:
         raise ConfigError(f"'{text}' is not an address: write an IPv6 host in brackets, as in [::1]:9092")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
+    if not colon or not (port.isascii() and port.isdigit() and len(port) <= 5) or int(port) > 65_535:
         raise ConfigError(f"'{text}' is not an address: it should be HOST:PORT, as in 127.0.0.1:9092")
     return host, int(port)
 

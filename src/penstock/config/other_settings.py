@@ -22,6 +22,7 @@ from penstock.config.setting import (
     invalid,
     one_of,
 )
+from penstock.model.patterns import InvalidPattern, compiled
 
 
 def _offset_reset(name: str, value: Value) -> None:
@@ -81,6 +82,8 @@ _METRICS_ROWS = (
 CLIENT_METRICS_SETTINGS: dict[str, Setting] = {row.name: row for row in _METRICS_ROWS}
 
 _INTERVAL_MS_MIN, _INTERVAL_MS_MAX = 100, 3_600_000
+PATTERNS_LENGTH_MAX = 4_096
+"""Characters, of all patterns of a subscription: they are compiled while the change is checked."""
 _MATCHABLE = (
     "client_instance_id",
     "client_id",
@@ -127,8 +130,6 @@ def _number(value: Value) -> int:
 
 def check_client_metrics(configs: Mapping[str, str]) -> None:
     """Raises ``ConfigError``; ``WrongRequest`` where Kafka says INVALID_REQUEST."""
-    import re
-
     for name in configs:
         if name not in CLIENT_METRICS_SETTINGS:
             raise WrongRequest(f"Unknown client metrics configuration: {name}")
@@ -141,11 +142,17 @@ def check_client_metrics(configs: Mapping[str, str]) -> None:
         )
     patterns = values.get("match", ())
     assert isinstance(patterns, tuple)
+    _check_match(patterns)
+
+
+def _check_match(patterns: tuple[str, ...]) -> None:
+    length_left = PATTERNS_LENGTH_MAX
     for pattern in patterns:
         name, equals, expression = pattern.partition("=")
+        length_left -= len(pattern)
         try:
-            if not equals or name.strip() not in _MATCHABLE:
-                raise re.error("no such word")
-            re.compile(expression.strip())
-        except re.error:
+            if not equals or name.strip() not in _MATCHABLE or length_left < 0:
+                raise InvalidPattern("no such word, or too many")
+            compiled(expression.strip())
+        except InvalidPattern:
             raise InvalidValue(f"Illegal client matching pattern: {pattern}") from None

@@ -7,7 +7,8 @@
 ``decide`` looks at the machine and returns records and an answer; only ``replay`` changes what the records stand for,
 so that the live path and the restart path are the same. Nothing is awaited between the three first steps: whoever
 decides next sees what was decided before, committed or not, and answers leave in the order of the log: also one that
-writes nothing itself waits until everything is committed that it may have seen (``settled`` is such a read).
+writes nothing itself waits until everything is committed that it may have seen (``settled`` is such a read). What
+``decide`` reserved is released by ``on_failed`` when its records are not committed, whatever the reason.
 
 A crash forgets what was never appended; what was appended and not answered may be found again after it. A machine that
 meets a record it can't read keeps its partition closed, loudly: half a state would be worse than none.
@@ -19,6 +20,7 @@ import asyncio
 import enum
 import logging
 from collections.abc import Callable, Sequence
+from struct import error as StructError
 from typing import Generic, Protocol, TypeVar
 
 from penstock.coordination.home import CoordinatorHome, Ended, Producer
@@ -140,9 +142,11 @@ class CoordinatorRuntime(Generic[M]):
                 shard.committed_end_offset = max(shard.committed_end_offset, end_offset)
             except BrokerError as failed:
                 error = _coordinator_error(failed)
-                if decision.on_failed is not None:
-                    decision.on_failed(error.code)
+                _release(decision, error.code)
                 raise error from failed
+            except Exception:  # a bug: what was reserved for it is free again
+                _release(decision, ErrorCode.UNKNOWN_SERVER_ERROR)
+                raise
         if decision.on_committed is not None:
             decision.on_committed()
         return decision.answer
@@ -172,6 +176,9 @@ class CoordinatorRuntime(Generic[M]):
             )
         except BrokerError as failed:
             _finish(decision, done, _coordinator_error(failed))
+        except Exception:
+            _release(decision, ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise
         return True
 
     def _written(
@@ -288,7 +295,11 @@ class CoordinatorRuntime(Generic[M]):
     # --- inside
 
     def _append(self, shard: Shard[M], decision: Decision[A]) -> int:
-        data = [self._codec.encode(record) for record in decision.records]
+        try:
+            data = [self._codec.encode(record) for record in decision.records]
+        except (ValueError, StructError) as failed:  # a string too long, or a number too large
+            _log.warning("%s-%d: a record can't be written: %s", self._name, shard.partition, failed)
+            raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "a record can't be written") from failed
         end_offset = self._home.append(shard.partition, data, decision.producer)
         for record in decision.records:
             shard.machine.replay(record, decision.producer)
@@ -354,13 +365,17 @@ def _finish(
     decision: Decision[A], done: Callable[[A | None, BrokerError | None], None], error: BrokerError | None
 ) -> None:
     if error is not None:
-        if decision.on_failed is not None:
-            decision.on_failed(error.code)
+        _release(decision, error.code)
         done(None, error)
         return
     if decision.on_committed is not None:
         decision.on_committed()
     done(decision.answer, None)
+
+
+def _release(decision: Decision[A], code: ErrorCode) -> None:
+    if decision.on_failed is not None:
+        decision.on_failed(code)
 
 
 _AS_COORDINATOR = {

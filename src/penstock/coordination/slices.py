@@ -1,21 +1,24 @@
 """Work that takes long, done a little at a time: the loop turns in between.
 
-Work is a generator. It yields where it may pause, every few milliseconds, and returns what it has found.
+Work is a generator. It yields where it may pause, every few milliseconds, and returns what it has found. What it
+yields, if it is not None, is a job for a worker: a function that touches nothing but what it was given, and whose
+result the work goes on with.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from penstock.ports import Clock
+from penstock.ports import Clock, Workers
 
 PAUSE_S = 0.002
 """Between two slices: about as long as one takes, so that work which takes long has half of the loop at most."""
 
 T = TypeVar("T")
-Work = Generator[None, None, T]
+Job = Callable[[], Any]
+Work = Generator[Job | None, Any, T]
 
 
 class InSlices(Protocol):
@@ -33,18 +36,24 @@ class Slices:
     """One slice at a time, whoever's work it is part of: much of it holds the loop for no longer than little does, and
     what is small does not wait for the end of what is large."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, workers: Workers) -> None:
         self._clock = clock
+        self._workers = workers
         self._one_at_a_time = asyncio.Lock()
 
     async def finish(self, work: Work[T]) -> T:
+        result = None
         while True:
             async with self._one_at_a_time:  # first come, first served: everybody's next slice is behind all others'
                 try:
-                    next(work)
+                    job = work.send(result)
                 except StopIteration as finished:
                     return finished.value  # type: ignore[no-any-return]
-                await self._clock.sleep(PAUSE_S)
+                if job is None:
+                    await self._clock.sleep(PAUSE_S)
+                    result = None
+                else:
+                    result = await self._workers.run(job)
 
     async def turn(self) -> None:
         """For work that is no generator: waits until it may do its next slice."""
@@ -64,20 +73,23 @@ def in_one_slice(find: Callable[[], T]) -> Work[T]:
 
 
 def finish_now(work: Work[T]) -> T:
+    result = None
     while True:
         try:
-            next(work)
+            job = work.send(result)
         except StopIteration as finished:
             return finished.value  # type: ignore[no-any-return]
+        result = None if job is None else job()
 
 
 def while_wanted(work: Work[T], is_wanted: Callable[[], bool]) -> Work[T | None]:
     """None: it was given up, in a pause."""
+    result = None
     while True:
         try:
-            next(work)
+            job = work.send(result)
         except StopIteration as finished:
             return finished.value  # type: ignore[no-any-return]
-        yield
+        result = yield job
         if not is_wanted():
             return None

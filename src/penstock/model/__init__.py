@@ -1,6 +1,14 @@
 """The words of the domain. No I/O, no imports from the rest of the project."""
 
-from penstock.model.errors import BrokerError, ErrorCode, NotLeader, OffsetOutOfRange, OutcomeUnknown, StorageFailed
+from penstock.model.errors import (
+    BrokerError,
+    ErrorCode,
+    NotLeader,
+    OffsetOutOfRange,
+    OutcomeUnknown,
+    StorageFailed,
+    shortened,
+)
 from penstock.model.invariant import InvariantBroken, invariant
 from penstock.model.partition import NO_LEADER, ZERO_TOPIC_ID, TopicId, TopicPartition
 
@@ -17,4 +25,5 @@ __all__ = [
     "TopicId",
     "TopicPartition",
     "invariant",
+    "shortened",
 ]

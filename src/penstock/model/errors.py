@@ -1,8 +1,8 @@
 """Errors: exceptions inside, Kafka's codes at the edge.
 
 Code inside the broker raises a ``BrokerError``; the handler of the request that caused it puts ``code`` (and, where the
-protocol has a field for it, the message) into the response. There is one class per situation that code has to tell
-apart; everything else is ``BrokerError(ErrorCode.X, "why")``.
+protocol has a field for it, the message) into the response; what a handler lets through, the dispatcher answers with.
+There is one class per situation that code has to tell apart; everything else is ``BrokerError(ErrorCode.X, "why")``.
 """
 
 from __future__ import annotations
@@ -150,6 +150,17 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133
 
 
+MESSAGE_CHARACTERS_MAX = 8_000
+"""Messages repeat what was asked; so many characters fit into a string of the protocol (32,767 bytes), whichever."""
+
+
+def shortened(message: str) -> str:
+    """As much of it as a response has room for."""
+    if len(message) <= MESSAGE_CHARACTERS_MAX:
+        return message
+    return message[: MESSAGE_CHARACTERS_MAX - 3] + "..."
+
+
 class BrokerError(Exception):
     """A failure that has a code in the protocol; the message is for people."""
 
@@ -158,8 +169,8 @@ class BrokerError(Exception):
     def __init__(self, code: ErrorCode | None = None, message: str = "") -> None:
         if code is not None:
             self.code = code
-        self.message = message
-        super().__init__(message or self.code.name)
+        self.message = shortened(message)
+        super().__init__(self.message or self.code.name)
 
 
 class OutcomeUnknown(BrokerError):

@@ -174,8 +174,8 @@ class _Decoder:
         with out.block("else:"):
             self.spend(f"{length} // {wire.ELEMENT_BYTES}")
             out.add(f"e = p + {length}")
-            if kind == "string":  # bytes that are no UTF-8 become U+FFFD, as in Kafka
-                out.add(f"{value} = str(buffer[p:e], 'utf-8', 'replace')")
+            if kind == "string":
+                out.add(f"{value} = str(buffer[p:e], 'utf-8', {wire.TEXT_ERRORS!r})")
             elif kind == "bytes":
                 out.add(f"{value} = bytes(buffer[p:e])")
             else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
 from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.wire import skip_tagged_fields
+from penstock.protocol.wire import TEXT_ERRORS, skip_tagged_fields
 
 if TYPE_CHECKING:
     from penstock.protocol.types import Buffer
@@ -55,7 +55,7 @@ def decode_request_header_end(buffer: Buffer, position: int, *, is_flexible: boo
         client_id = None
         if size_bytes >= 0:
             end = position + size_bytes
-            client_id = str(buffer[position:end], "utf-8", "replace")
+            client_id = str(buffer[position:end], "utf-8", TEXT_ERRORS)
             position = end
         if is_flexible:
             count = buffer[position]

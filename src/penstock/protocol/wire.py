@@ -6,6 +6,7 @@ buffer raises ``IndexError``; the compiled function turns it into ``MalformedMes
 
 from __future__ import annotations
 
+import codecs
 import struct
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,23 @@ def rest_of_string_length(buffer: Buffer, first: int, position: int) -> tuple[in
     if value > STRING_BYTES_MAX + 1:
         raise MalformedMessage(f"string of {value - 1} bytes")
     return value, position
+
+
+def _with_replacements(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are no UTF-8 become U+FFFD, as in Kafka: three bytes each, so that a string might not fit into a
+    message any more. Called for the first such byte; answers for the rest of the string."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    rest = error.object[error.start :].decode("utf-8", "replace")
+    size_bytes = error.start + len(rest.encode())
+    if size_bytes > STRING_BYTES_MAX:
+        raise MalformedMessage(f"string of {len(error.object)} bytes that are no UTF-8, and {size_bytes} once they are")
+    return rest, len(error.object)
+
+
+TEXT_ERRORS = "penstock.protocol.text"
+"""What ``str`` and ``decode`` are told for every string of a request: what comes out can be written again."""
+codecs.register_error(TEXT_ERRORS, _with_replacements)
 
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:

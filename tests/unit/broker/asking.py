@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from penstock.broker.context import Context, ListenerInfo
+from penstock.broker.dispatch import handled
 from penstock.broker.group_coordinator import GroupCoordinator
 from penstock.broker.pacing import Pacing
 from penstock.broker.security.authorizer import AllowAll, Authorizer
@@ -14,10 +15,12 @@ from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.config.effective import Effective
 from penstock.config.groups import GroupSettings
 from penstock.config.transactions import TransactionSettings
+from penstock.coordination.slices import Slices
 from penstock.coordination.transactions.markers import Marker
 from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
+from simulation.harness.workers import SimulatedWorkers
 from unit.cluster.small_cluster import SmallCluster
 
 LISTENER = ListenerInfo("PLAINTEXT", "PLAINTEXT", "broker1.example", 9092)
@@ -51,6 +54,7 @@ class Asker:
     ) -> None:
         self.cluster = cluster
         self.listener = LISTENER
+        slices = Slices(cluster.clock, SimulatedWorkers(cluster.clock))
         self.broker = Broker(
             settings=Effective(static={"node.id": "1", **(static or {})}).settings,
             clock=cluster.clock,
@@ -67,6 +71,7 @@ class Asker:
                 clock=cluster.clock,
                 random=cluster.random,
                 tasks=cluster.tasks,
+                slices=slices,
                 settings=GroupSettings,
             ),
             transactions=TransactionCoordinator(
@@ -75,16 +80,17 @@ class Asker:
                 replicas=NoReplicas(),  # type: ignore[arg-type]
                 clock=cluster.clock,
                 tasks=cluster.tasks,
+                slices=slices,
                 settings=TransactionSettings,
                 markers=TakesMarkers(),
             ),
             markers=None,  # type: ignore[arg-type]
-            pacing=Pacing(cluster.clock),
+            pacing=Pacing(slices),
         )
 
     async def ask(self, handler: Any, version: int, request: Any) -> Any:
         api = APIS[handler.API.key]
         sent, _ = decoder(api.request, version)(encoder(api.request, version)(request), 0)
-        response = await handler.handle(Context(self.broker, self.listener, version), sent)
+        response = await handled(handler.handle, api.key, Context(self.broker, self.listener, version), sent)
         received, _ = decoder(api.response, version)(encoder(api.response, version)(response), 0)
         return received

@@ -89,7 +89,7 @@ class FetchWorld:
         self.handler = FetchHandler(
             opener=opener,
             reader=FetchReader(self.replicas, AllowAll(), self.server, meter),
-            turns=Turns(Slices(rig.clock), rig.tasks),
+            turns=Turns(Slices(rig.clock, SimulatedWorkers(rig.clock)), rig.tasks),
             clock=rig.clock,
             tasks=rig.tasks,
             workers=SimulatedWorkers(rig.clock),

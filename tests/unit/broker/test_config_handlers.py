@@ -17,6 +17,7 @@ from penstock.broker.handlers import alter_configs, describe_configs, incrementa
 from penstock.broker.pacing import Pacing
 from penstock.config.dynamic import APPEND, DELETE, SET, check_topic
 from penstock.config.effective import Effective
+from penstock.coordination.slices import Slices
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
@@ -25,6 +26,7 @@ from penstock.protocol.schema.describe_configs import DescribeConfigsRequest, De
 from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
 from penstock.protocol.schema.list_config_resources import ListConfigResourcesRequest
 from penstock.runtime.clock import SystemClock
+from simulation.harness.workers import SimulatedWorkers
 
 KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-config-answers.json").read_text())
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -84,8 +86,10 @@ class World:
         self.image = FakeImage()
         self.controller = FakeController(self.image)
         settings = Effective(static or {}).settings
+        clock = SystemClock()
+        slices = Slices(clock, SimulatedWorkers(clock))
         self.broker: Any = SimpleNamespace(
-            settings=settings, image=self.image, controller=self.controller, pacing=Pacing(SystemClock())
+            settings=settings, image=self.image, controller=self.controller, clock=clock, pacing=Pacing(slices)
         )
 
     def context(self, version: int) -> Context:
@@ -370,3 +374,64 @@ def test_list_config_resources_names_what_can_have_settings() -> None:
     assert world.listed(1, BROKER, BROKER) == [("1", BROKER)]
     assert world.listed(1, TOPIC, 99) == [("error", ErrorCode.UNSUPPORTED_VERSION)]
     assert world.listed(1, 0) == [("error", ErrorCode.UNSUPPORTED_VERSION)]
+
+
+# --- client metrics
+
+
+PATTERNS = [
+    "client_id=(" + "(" * 5_000,
+    "client_id=a{1000000000000000000000000000000}",
+    "client_id=(?i)" + "[\0-\U0010ffff]" * 400,
+    "client_id=" + "a" * 5_000,
+    "client_id=[",
+    "no_such_word=a",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: pattern[:20])
+def test_a_pattern_of_clients_that_is_wrong_or_too_large_is_refused(pattern: str) -> None:
+    ((*_, code, message),) = World().increment((METRICS, "s", [("match", SET, pattern)]))
+    assert code == ErrorCode.INVALID_CONFIG
+    assert message.startswith("Illegal client matching pattern: ")
+
+
+def test_patterns_of_clients_are_limited_together() -> None:
+    world = World()
+    many = ",".join(f"client_id={number:0400}" for number in range(10))
+    ((*_, code, _),) = world.increment((METRICS, "s", [("match", SET, many)]))
+    assert code == ErrorCode.INVALID_CONFIG
+    ((*_, code, _),) = world.increment((METRICS, "s", [("match", SET, many[:3_200])]))
+    assert code == ErrorCode.NONE
+
+
+def test_other_requests_are_served_between_two_subscriptions_that_are_checked() -> None:
+    world, turns = World(), 0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal turns
+        turns += 1
+
+    world.broker.clock = SimpleNamespace(sleep=sleep)
+    world.increment(*((METRICS, f"s{number}", [("match", SET, "client_id=a.*")]) for number in range(5)))
+    assert turns == 5
+
+
+# --- values that grow or are long
+
+
+def test_a_list_can_not_grow_beyond_what_can_be_described() -> None:
+    world = World()
+    name = "leader.replication.throttled.replicas"
+    words = [f"{number}:1" for number in range(10_000)]
+    for start in range(0, 2_000, 1_000):
+        assert world.increment((TOPIC, "cfg-a", [(name, APPEND, ",".join(words[start : start + 1_000]))]))[0][2] == 0
+    ((*_, code, message),) = world.increment((TOPIC, "cfg-a", [(name, APPEND, ",".join(words[2_000:7_000]))]))
+    assert (code, message) == (ErrorCode.INVALID_CONFIG, f"The value of {name} would have more than 32767 bytes.")
+
+
+def test_a_limit_of_five_thousand_digits_is_refused() -> None:
+    text = "1.2.3.4:" + "9" * 5_000
+    ((*_, code, message),) = World().increment((BROKER, "", [("max.connections.per.ip.overrides", SET, text)]))
+    assert code == ErrorCode.INVALID_REQUEST
+    assert "should be HOST:COUNT" in message

@@ -10,8 +10,10 @@ import pytest
 from penstock.broker.handlers import list_transactions
 from penstock.config.groups import GroupSettings
 from penstock.coordination.runtime import CoordinatorRuntime, ShardState
-from penstock.model import BrokerError, ErrorCode
+from penstock.model import BrokerError, ErrorCode, patterns
+from penstock.model.patterns import Pattern
 from penstock.protocol.schema.list_transactions import ListTransactionsRequest
+from simulation.harness.workers import inside_worker
 from unit.broker.coordinator_cases import (
     BEAT,
     COMMIT,
@@ -80,27 +82,22 @@ def test_what_is_not_known_to_be_committed_in_time_is_not_told(case: Case) -> No
     with_coordinators(scenario)
 
 
-def test_ids_are_matched_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_transactions, "IDS_AT_ONCE", 1)
+def test_ids_are_matched_by_workers_a_portion_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "TEXTS_AT_ONCE", 1)
 
     async def scenario(broker: Coordinators) -> None:
         for number in range(10):
             named = INIT._replace(fields={**INIT.fields, "transactional_id": f"id-{number}"})
             assert await broker.codes(named) == set()
-        turns = 0
-
-        async def count() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        counting = asyncio.ensure_future(count())
+        matched: list[tuple[list[str], bool]] = []
+        match = Pattern.matching
+        monkeypatch.setattr(
+            Pattern, "matching", lambda self, ids: matched.append((list(ids), inside_worker())) or match(self, ids)
+        )
         request = ListTransactionsRequest(transactional_id_pattern="id-[1-3]")
         answer = await broker.ask(list_transactions, 2, request)
-        counting.cancel()
         assert sorted(each.transactional_id for each in answer.transaction_states) == ["id-1", "id-2", "id-3"]
-        assert turns >= 10
+        assert sorted(matched) == [([f"id-{number}"], True) for number in range(10)]
 
     with_coordinators(scenario)
 

@@ -53,7 +53,7 @@ class Producer:
             world.rig.manager.looks,
             self.meter,
             ProduceTransactions(Coordinator(), world.clock, TransactionSettings),
-            Turns(Slices(world.clock), world.rig.tasks),
+            Turns(Slices(world.clock, SimulatedWorkers(world.clock)), world.rig.tasks),
             SimulatedWorkers(world.clock),
         )
         world.server.add_hot_handler(API.key, API.versions, self.handler.receive, answers_are_small=True)

@@ -153,7 +153,7 @@ class World:
             rig.manager.looks,
             RequestMeters().of("Produce"),
             ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
-            Turns(Slices(rig.clock), rig.tasks),
+            Turns(Slices(rig.clock, SimulatedWorkers(rig.clock)), rig.tasks),
             SimulatedWorkers(rig.clock),
         )
         return self

@@ -57,6 +57,16 @@ def test_only_the_leader_learns_who_the_members_are() -> None:
 # --- refusals
 
 
+@pytest.mark.parametrize("version", [0, 9])
+def test_a_client_id_that_leaves_no_room_for_a_member_id_is_refused(version: int) -> None:
+    world = World()
+    assert world.join(client_id="c" * 32_731, version=version).error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.join(client_id="é" * 16_366, version=version).error == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert GROUP not in world.groups
+    longest = world.join(client_id="c" * 32_730, version=9).answer
+    assert len(longest.member_id) == 32_767
+
+
 @pytest.mark.parametrize("session_ms", [5_999, 1_800_001, 0, -1])
 def test_a_session_timeout_out_of_bounds_is_refused(session_ms: int) -> None:
     world = World()

@@ -1,201 +1,31 @@
-"""Subscriptions by regular expression: RE2's syntax, and when topics are matched again."""
+"""Subscriptions by regular expression: when topics are matched, and matched again."""
 
 from __future__ import annotations
 
-import re
-import string
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex
-from penstock.coordination.groups.consumer.regex.machine import PLACES_MAX, SLICE_STEPS
-from penstock.coordination.slices import Work
-from penstock.model import ErrorCode
+from penstock.coordination.groups.consumer import FixedTopics, TopicFacts
+from penstock.coordination.groups.consumer.subscription import find_topics
+from penstock.coordination.groups.consumer.topics import FoundByRegex
+from penstock.coordination.slices import Work, finish_now
+from penstock.model import ErrorCode, TopicId, patterns
+from penstock.model.patterns import Pattern
 from penstock.protocol.schema.consumer_group_records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
 )
 from unit.coordination.consumer_world import World, no_wait
 
-# --- syntax
-
-REFUSED_BY_KAFKA = {
-    "a)": "regexp/syntax: internal error",
-    "(a": "missing closing )",
-    "(?i:": "missing closing )",
-    "*a": "missing argument to repetition operator",
-    "(*a)": "missing argument to repetition operator",
-    "a|+": "missing argument to repetition operator",
-    "[z-a]": "invalid character class range",
-    "[[:foo:]]": "invalid character class range",
-    r"\p{foo}": "invalid character class range",
-    "(?P<n>a)(?P<n>b)": "duplicate capture group name",
-    "(?P<n": "invalid named capture",
-    "(?<=a)": "invalid named capture",
-    "(?<!a)": "invalid named capture",
-    "(?P=n)": "invalid or unsupported Perl syntax",
-    "(?=a)": "invalid or unsupported Perl syntax",
-    "(?!a)": "invalid or unsupported Perl syntax",
-    "(?z)": "invalid or unsupported Perl syntax",
-    "(?i": "invalid or unsupported Perl syntax",
-    "(?#x)": "invalid or unsupported Perl syntax",
-    "(?>a)": "invalid or unsupported Perl syntax",
-    "(?s-)": "invalid or unsupported Perl syntax",
-    "(?-)": "invalid or unsupported Perl syntax",
-    "a\\": "trailing backslash at end of expression",
-    "a**": "invalid nested repetition operator",
-    "a++": "invalid nested repetition operator",
-    "a*+": "invalid nested repetition operator",
-    "a{2}{3}": "invalid nested repetition operator",
-    "a{2,1}": "invalid repeat count",
-    "x{1001}": "invalid repeat count",
-    "x{1,1001}": "invalid repeat count",
-    "[": "missing closing ]",
-    "[a": "missing closing ]",
-    "[[:alpha:]": "missing closing ]",
-    r"[a-\d]": "invalid escape sequence",
-    **dict.fromkeys(
-        [r"\1", r"\8", r"\C", r"\xg", r"\Z", r"\G", r"\K", r"\R", r"\X", r"\h", r"\e", r"\c", r"\u0041", r"\N"],
-        "invalid escape sequence",
-    ),
-}
-"""With the words of a real broker."""
-
-TAKEN_BY_KAFKA = [
-    *["(?P<n>a)", "(?P<1n>a)", "(?<n>a)", "(?i-s:a)", "(?i)(?-i)a", "(?U)a", "(?m)^a$", "a{,2}", "a{2", "a{2}?", "a+?"],
-    *[r"\B", r"\07", r"\x41", r"\x{41}", r"\a", r"\_", r"\-", r"\é", "é", "", "|", "()", "(|a)", "a||b", "^*", "$+"],
-    *[r"\b*", "x{0}", "x{0,}", r"\Qab", r"\Q*\E*", "(a{2}){2}", ".{1000}", r"\p{Lu}", r"\P{Lu}", r"[\pL]", r"\pZZ"],
-    *[r"\p{Greek}", r"[\d-z]", "[]a]", "[^]a]", "[[:^alpha:]]", "[[:word:]]", "[a-z&&[^b]]", "(?:a{500}){500}"],
-]
-
-
-@pytest.mark.parametrize("text", REFUSED_BY_KAFKA)
-def test_what_kafka_refuses_is_refused_in_its_words(text: str) -> None:
-    with pytest.raises(InvalidRegex, match=f"^{re.escape(REFUSED_BY_KAFKA[text])}$"):
-        Regex(text)
-
-
-@pytest.mark.parametrize("text", TAKEN_BY_KAFKA)
-def test_what_kafka_takes_is_taken(text: str) -> None:
-    Regex(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "matching", "others"),
-    [
-        ("orders", ["orders"], ["order", "orders2", "xorders"]),
-        ("orders|pay.*", ["orders", "pay", "payments"], ["ordersx"]),
-        (r"(?i)ORD\.ers", ["ord.ers", "OrD.Ers"], ["ordxers"]),
-        ("(?i:a)b", ["ab", "Ab"], ["aB"]),
-        ("(a(?i)b)c", ["abc", "aBc"], ["Abc", "abC"]),
-        (r"\d+", ["0", "42"], ["", "4a"]),
-        (r"\D\W\S", ["a-b", "_.x"], ["1-b", "aab"]),
-        (r"[[:alpha:]]{2}", ["ab"], ["a1", "abc"]),
-        (r"[[:^digit:]\d]", ["a", "1"], ["ab"]),
-        (r"[^a-c]", ["d", "A", "-"], ["a", "b"]),
-        (r"\p{Lu}\p{Ll}\pN", ["Ab1"], ["ab1", "AB1"]),
-        (r"\p{Latin}\P{Latin}", ["a1"], ["aa"]),
-        (r"\pP", ["-", ".", "_"], ["a"]),
-        (r"\Qa.b\E", ["a.b"], ["axb"]),
-        (r"\x61\x{62}\143", ["abc"], ["abC"]),
-        ("a{2}", ["aa"], ["a", "aaa"]),
-        ("a{2,}", ["aa", "aaaa"], ["a"]),
-        ("a{1,2}", ["a", "aa"], ["", "aaa"]),
-        ("a{2", [], ["a", "aa", "a2"]),
-        ("x{300}", [], ["x" * 249]),
-        ("x{0,300}", ["", "x" * 249], []),
-        (r"\bab\b-\Bc", [], ["ab-c"]),
-        (r"\bab\b-\bc", ["ab-c"], ["abc"]),
-        (r"a\Bb", ["ab"], ["a"]),
-        ("^a$", ["a"], ["ab"]),
-        (r"\Aa\z", ["a"], ["ba"]),
-        ("(^a|b)c", ["ac", "bc"], ["c"]),
-        ("é|a", ["a"], ["b"]),
-        ("(a|b)*c", ["c", "abbac"], ["abd"]),
-        ("(a*)*", ["", "aaa"], ["b"]),
-        ("()+", [""], ["a"]),
-    ],
-)
-def test_names_match_as_a_whole(text: str, matching: list[str], others: list[str]) -> None:
-    regex = Regex(text)
-    assert [name for name in matching if not regex.matches(name)] == []
-    assert [name for name in others if regex.matches(name)] == []
-
-
-_pieces = st.recursive(
-    st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "^", "$", r"\b", r"\B", "-"]),
-    lambda inner: st.one_of(
-        st.tuples(inner, inner).map("".join),
-        st.tuples(inner, inner).map(lambda both: f"({both[0]}|{both[1]})"),
-        st.tuples(inner, st.sampled_from(["*", "+", "?", "{2}", "{1,3}", "*?"])).map(lambda it: f"(?:{it[0]}){it[1]}"),
-    ),
-    max_leaves=6,
-)
-
-
-@given(_pieces, st.lists(st.text("ab-1", min_size=1, max_size=6), max_size=8))
-def test_names_match_as_they_do_elsewhere(text: str, names: list[str]) -> None:
-    ours, pythons = Regex(text), re.compile(text, re.ASCII)
-    assert [ours.matches(name) for name in names] == [pythons.fullmatch(name) is not None for name in names]
-
-
-@given(st.text(string.printable, max_size=12))
-def test_any_text_is_taken_or_refused(text: str) -> None:
-    try:
-        Regex(text).matches("orders")
-    except InvalidRegex:
-        pass
-
-
-def test_an_expression_that_makes_others_backtrack_forever_costs_nothing_here() -> None:
-    name = "a" * 240
-    for text in ("(a+)+b", "(a|a)*b", "(.*)*(.*)*b", "(a?){100}a{100}b"):
-        assert not Regex(text).matches(name)  # elsewhere it would take longer than the universe has existed
-
-
-def test_an_expression_whose_machine_would_be_huge_is_refused() -> None:
-    with pytest.raises(InvalidRegex, match="too large"):
-        Regex("((a{0,200}b){0,200}c){0,200}")
-    with pytest.raises(InvalidRegex, match="nests too deeply"):
-        Regex("(" * 500 + ")" * 500)
-
-
 MEAN = ".*a.{200}b"
-"""Needs more states than are remembered: every character of every name costs some hundred steps."""
+"""Every character of every name costs some hundred steps."""
 
 
 def mean_names(count: int) -> list[str]:
     return [f"{number * 7919**60:0240b}"[-240:].translate({48: "a", 49: "b"}) for number in range(1, count + 1)]
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [(MEAN, mean_names(10)), ("or.*", ["orders" + "s" * 40] * 10_000)],
-    ids=["a mean expression", "many names"],
-)
-def test_looking_for_names_pauses_whatever_the_expression_and_however_many_there_are(
-    text: str, names: list[str]
-) -> None:
-    regex = Regex(text)
-    work = regex.matching(names)
-    steps = [regex._reached]
-    with pytest.raises(StopIteration) as finished:
-        while True:
-            next(work)
-            steps.append(regex._reached)
-    assert len(steps) > 10
-    assert max(after - before for before, after in pairwise(steps)) <= SLICE_STEPS + PLACES_MAX
-    pythons = re.compile(text)
-    assert finished.value.value == [name for name in names if pythons.fullmatch(name)]
-
-
-# --- subscriptions
 
 
 def regex_records(world: World) -> list[tuple[str, list[str] | None]]:
@@ -320,18 +150,26 @@ class UnderWay:
 
     def __init__(self, world: World) -> None:
         self.works: list[tuple[Work[Any], Callable[[Any], None]]] = []
+        self._result: Any = None
         world.in_slices = lambda what, work, done: self.works.append((work, done))
 
     def take_slice(self) -> bool:
         """False: that was the last one."""
         work, done = self.works[0]
         try:
-            next(work)
+            job = work.send(self._result)
         except StopIteration as finished:
             del self.works[0]
+            self._result = None
             done(finished.value)
             return False
+        self._result = None if job is None else job()
         return True
+
+
+@pytest.fixture(autouse=True)
+def _one_name_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "TEXTS_AT_ONCE", 1)
 
 
 def world_with_long_lookup() -> tuple[World, UnderWay]:
@@ -343,7 +181,7 @@ def world_with_long_lookup() -> tuple[World, UnderWay]:
 
 def test_topics_are_looked_up_in_slices_and_written_when_all_are_found() -> None:
     world, under_way = world_with_long_lookup()
-    expected = set(filter(Regex(MEAN).matches, mean_names(10)))
+    expected = set(filter(Pattern(MEAN).matches, mean_names(10)))
     slices = 1
     while under_way.take_slice():
         slices += 1
@@ -352,6 +190,21 @@ def test_topics_are_looked_up_in_slices_and_written_when_all_are_found() -> None
     world.drain()
     assert slices > 10
     assert world.group().regexes[MEAN].topics == expected
+
+
+def test_groups_that_look_for_the_same_in_the_same_topics_share_what_is_found() -> None:
+    topics = FixedTopics({name: TopicFacts(TopicId(bytes(16)), 1) for name in ("orders", "payments")}, version=1)
+    for topics.version in (1, 2):
+        assert next(find_topics(["ord.*"], topics)) is not None  # a job
+        assert finish_now(find_topics(["ord.*"], topics)).by_regex == {"ord.*": {"orders"}}
+        assert list(find_topics(["ord.*"], topics)) == []  # nothing to do
+
+
+def test_topics_of_few_expressions_are_remembered() -> None:
+    found = FoundByRegex()
+    for number in range(100):
+        found.put(f"ord{number}", 1, frozenset())
+    assert [number for number in range(100) if found.get(f"ord{number}", 1) is not None] == [*range(84, 100)]
 
 
 def test_nobody_asks_for_a_lookup_again_that_is_under_way_for_long() -> None:

@@ -261,6 +261,47 @@ def test_what_could_not_be_appended_did_not_happen() -> None:
     in_loop(run)
 
 
+UNWRITABLE = "\ufffd" * 12_000
+"""36,000 bytes: no string of a record holds them."""
+
+
+def test_a_record_that_can_not_be_written_did_not_happen_and_what_was_reserved_for_it_is_free() -> None:
+    async def run() -> None:
+        world = await leading()
+        failures: list[ErrorCode] = []
+
+        def decide(_: Epochs) -> Decision[int]:
+            return Decision(0, [record(KEY, 9), record(UNWRITABLE, 9)], on_failed=failures.append)
+
+        with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
+            await world.runtime.write(KEY, decide)
+        heard: list[BrokerError | None] = []
+        assert world.runtime.write_now(KEY, decide, lambda _, error: heard.append(error))
+        assert [error and error.code for error in heard] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert failures == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+        assert (world.home.batches, world.epoch()) == ([], None)
+
+    in_loop(run)
+
+
+def test_what_was_reserved_is_free_after_a_bug_too() -> None:
+    async def run() -> None:
+        world = await leading()
+        failures: list[ErrorCode] = []
+        world.home.append_error = ZeroDivisionError()  # type: ignore[assignment]
+
+        def decide(_: Epochs) -> Decision[int]:
+            return Decision(0, [record(KEY, 9)], on_failed=failures.append)
+
+        with pytest.raises(ZeroDivisionError):
+            await world.runtime.write(KEY, decide)
+        with pytest.raises(ZeroDivisionError):
+            world.runtime.write_now(KEY, decide, lambda *_: None)
+        assert failures == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+    in_loop(run)
+
+
 def test_who_waits_for_a_commit_is_told_when_the_leadership_moves_first() -> None:
     async def run() -> None:
         world = await leading()

@@ -68,6 +68,15 @@ def test_an_age_given_by_an_old_client_counts_instead_and_survives_a_restart() -
     assert rig.expire()
 
 
+def test_an_age_beyond_the_end_of_time_is_for_ever() -> None:
+    rig = Rig(RETENTION)
+    rig.commit({0: 1}, retention_ms=(1 << 63) - 1, version=2)
+    rig.commit({1: 1}, retention_ms=-(1 << 63), version=2)
+    rig.restart()
+    assert not rig.expire()
+    assert rig.everything() == {(TOPIC, 0): 1}
+
+
 def test_an_offset_with_a_pending_one_is_kept_and_so_is_its_group() -> None:
     rig = Rig(RETENTION)
     producer = Producer(3, 0)

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.coordination.slices import PAUSE_S, Slices, Work, finish_now, while_wanted
 from simulation.harness.clock import ManualClock
+from simulation.harness.workers import SimulatedWorkers, inside_worker
 
 
 def counting(name: str, slices: int, seen: list[str]) -> Work[str]:
@@ -20,7 +21,7 @@ def counting(name: str, slices: int, seen: list[str]) -> Work[str]:
 def test_whatever_there_is_to_do_one_slice_is_done_between_two_pauses() -> None:
     async def run() -> None:
         clock, seen = ManualClock(), list[str]()
-        slices = Slices(clock)
+        slices = Slices(clock, SimulatedWorkers(clock))
         works = [asyncio.ensure_future(slices.finish(counting(name, 3, seen))) for name in "abc"]
         for done in range(1, 10):
             for _ in range(20):
@@ -40,7 +41,7 @@ def test_work_that_fails_tells_whoever_waits_for_it_and_nobody_else() -> None:
 
     async def run() -> None:
         clock = ManualClock()
-        slices = Slices(clock)
+        slices = Slices(clock, SimulatedWorkers(clock))
         bad = asyncio.ensure_future(slices.finish(failing()))
         good = asyncio.ensure_future(slices.finish(counting("a", 3, [])))
         await clock.run_until(good)
@@ -56,3 +57,21 @@ def test_work_that_nobody_wants_any_more_ends_in_its_next_pause() -> None:
     assert finish_now(while_wanted(counting("a", 5, seen), lambda: len(seen) < 2)) is None
     assert seen == ["a", "a"]
     assert finish_now(while_wanted(counting("a", 5, seen), lambda: True)) == "A"
+
+
+def test_a_job_that_work_yields_is_done_by_a_worker_and_the_work_goes_on_with_its_result() -> None:
+    def asking() -> Work[list[bool]]:
+        first = yield inside_worker
+        yield
+        second = yield inside_worker
+        return [first, inside_worker(), second]
+
+    async def run() -> None:
+        clock = ManualClock()
+        slices = Slices(clock, SimulatedWorkers(clock))
+        done = asyncio.ensure_future(slices.finish(while_wanted(asking(), lambda: True)))
+        await clock.run_until(done)
+        assert done.result() == [True, False, True]
+
+    asyncio.run(run())
+    assert finish_now(while_wanted(asking(), lambda: True)) == [False, False, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 import tracemalloc
 from collections.abc import Iterator
 
@@ -12,10 +13,12 @@ import pytest
 from penstock.protocol.codec import appender, decoder, encoder
 from penstock.protocol.errors import MalformedMessage, UnsupportedField, UnsupportedVersion
 from penstock.protocol.facts import struct_fields
+from penstock.protocol.header import decode_request_header
 from penstock.protocol.schema.api_versions import ApiVersionsRequest
 from penstock.protocol.schema.create_topics import CreateTopicsRequest
 from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
 from penstock.protocol.schema.fetch import FetchRequest, FetchResponse
+from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
 from penstock.protocol.schema.metadata import MetadataRequest
 from penstock.protocol.schema.produce import ProduceRequest
 from penstock.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
@@ -145,6 +148,29 @@ def test_a_compact_string_longer_than_kafka_allows_is_refused_both_ways() -> Non
 def test_bytes_that_are_no_utf8_are_replaced_as_kafka_does() -> None:
     request, _ = decoder(ApiVersionsRequest, 3)(b"\x03\xff\xfe\x01\0", 0)
     assert request.client_software_name == "\ufffd\ufffd"
+    request, _ = decoder(ApiVersionsRequest, 3)(b"\x07a\xffb\xc3\xa9\xf0\x01\0", 0)
+    assert request.client_software_name == "a\ufffdbé\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("bad", "good", "is_taken"),
+    [(10_922, 1, True), (10_922, 2, False), (10_923, 0, False), (1, 32_764, True), (1, 32_765, False)],
+)
+def test_a_string_that_could_not_be_written_again_once_it_is_utf8_is_refused(
+    bad: int, good: int, is_taken: bool
+) -> None:
+    raw = b"x" * good + b"\xff" * bad
+    message = struct.pack(">h", len(raw)) + raw + struct.pack(">i", 60_000)
+    header = struct.pack(">hhih", 22, 0, 1, len(raw)) + raw
+    if is_taken:
+        request, _ = decoder(InitProducerIdRequest, 0)(message, 0)
+        assert decode_request_header(header)[0].client_id == request.transactional_id == "x" * good + "\ufffd" * bad
+        assert len(encoder(InitProducerIdRequest, 0)(request)) > 32_000
+    else:
+        with pytest.raises(MalformedMessage, match="no UTF-8"):
+            decoder(InitProducerIdRequest, 0)(message, 0)
+        with pytest.raises(MalformedMessage, match="no UTF-8"):
+            decode_request_header(header)
 
 
 def test_null_where_the_version_has_no_null_is_refused_both_ways() -> None:

@@ -85,6 +85,22 @@ def test_what_is_doubtful_is_refused(data: bytes, status: int) -> None:
     assert plain_response(refused.value.status, refused.value.why).startswith(b"HTTP/1.1 ")
 
 
+@pytest.mark.parametrize("padding", [b" ", b"\t", b" \t", b"a ", b"-", b":", b"\xff"])
+def test_a_header_is_read_in_time_that_grows_with_its_length(padding: bytes) -> None:
+    long = padding * (3_500 // len(padding))
+    for row in (b"X:" + long + b"\x01", b"X:" + long, long + b": x", b"X" + long, b"X:" + long + b"a" + long):
+        data = b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + row + b"\r\n\r\n"
+        try:  # an expression that goes back over its blanks would be at it for a quarter of an hour
+            assert read(data) is not None
+        except BadRequest as refused:
+            assert refused.status == 400
+
+
+def test_blanks_around_a_value_do_not_count() -> None:
+    request = read(b"GET / HTTP/1.1\r\nHost:x\r\nAccept: \t text/plain ; q=1\t \r\n\r\n")
+    assert request is not None and request.accept == "text/plain ; q=1"
+
+
 def test_garbage_is_refused_at_its_first_line_without_waiting_for_more() -> None:
     reader = RequestReader()
     assert reader.receive(b"\x00\x00\x00\x12\x00\x03") is None

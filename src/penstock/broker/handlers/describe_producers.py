@@ -10,7 +10,7 @@ from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.names import name_problem
-from penstock.model import ErrorCode, TopicPartition
+from penstock.model import ErrorCode, TopicPartition, shortened
 from penstock.protocol.schema.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from penstock.storage.producer_state import ProducerState
 
@@ -41,7 +41,7 @@ async def _row(ctx: Context, tp: TopicPartition, described: dict[TopicPartition,
     name, index = tp
     problem = name_problem(name)
     if problem is not None:
-        message = f"Topic name is invalid: {problem}"
+        message = shortened(f"Topic name is invalid: {problem}")
         return Row(partition_index=index, error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, error_message=message)
     if not is_allowed(ctx, Operation.READ, ResourceType.TOPIC, name):
         message = "Topic authorization failed."

@@ -10,7 +10,7 @@ from __future__ import annotations
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
-from penstock.model import ErrorCode
+from penstock.model import ErrorCode, shortened
 from penstock.protocol.schema.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -35,6 +35,6 @@ async def handle(ctx: Context, request: DescribeUserScramCredentialsRequest) -> 
 def _result(name: str, count: int) -> Result:
     if count > 1:
         message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
-        return Result(user=name, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=message)
+        return Result(user=name, error_code=ErrorCode.DUPLICATE_RESOURCE, error_message=shortened(message))
     message = f"Attempt to describe a user credential that does not exist: {name}"
-    return Result(user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=message)
+    return Result(user=name, error_code=ErrorCode.RESOURCE_NOT_FOUND, error_message=shortened(message))

@@ -125,10 +125,10 @@ class FetchOpener:
         asked, forgotten = iter(wide.asked.values()), iter(wide.forgotten)
         while some := list(islice(asked, PARTITIONS_PER_SLICE)):
             self._sessions.add(session, some)
-            yield
+            yield None
         while keys := list(islice(forgotten, PARTITIONS_PER_SLICE)):
             self._sessions.forget(session, keys)
-            yield
+            yield None
         return self._incremental(fetch, session)
 
     def _limited(self, connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> Fetch:

@@ -152,7 +152,7 @@ class WideFetches:
             if fetch.connection.closed:
                 break
             self._reader.read(fetch, reading, fetch.wanted[at : at + PARTITIONS_PER_SLICE])
-            yield
+            yield None
         reading.end()
         return reading
 
@@ -174,7 +174,7 @@ class WideFetches:
                     return True
             except BrokerError:
                 pass  # deleted since it was read
-            yield
+            yield None
         return False
 
     def _stand(self, fetch: Fetch, reading: Reading, wait: _Wait) -> Work[None]:
@@ -196,7 +196,7 @@ class WideFetches:
                     wait.woken.set()
                 if fetch.read_committed and has_undecided(replica):
                     parked.count_no_bytes()
-            yield
+            yield None
 
 
 class _Wait:
@@ -222,17 +222,17 @@ def _told(fetch: Fetch, results: Sequence[PartitionData]) -> Work[list[Partition
     news: list[PartitionData] = []
     for at in range(0, len(results), PARTITIONS_PER_SLICE):
         news += told(fetch, results[at : at + PARTITIONS_PER_SLICE])
-        yield
+        yield None
     return news
 
 
 def _leave(parked: ParkedFetch) -> Work[None]:
     while parked.leave_some(PARTITIONS_PER_SLICE):
-        yield
+        yield None
 
 
 def _let_go(items: list[Any]) -> Work[None]:
     """Letting go of much at once takes long, too."""
     while items:
         del items[-PARTITIONS_PER_SLICE:]
-        yield
+        yield None

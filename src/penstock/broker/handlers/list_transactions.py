@@ -4,28 +4,24 @@ Behaviour   The transactional ids that this broker coordinates, as far as the as
             knows are told, and match nothing. COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded, and
             COORDINATOR_NOT_AVAILABLE where one can't be: a list with holes would be taken for a whole one.
 Versions    v1 duration filter (KIP-994) · v2 pattern of the id (KIP-1152), RE2's syntax, on the whole id
-Not done    a pattern that needs more than 4,096 steps, written out, is refused; RE2 takes some more.
+Not done    a pattern that is very large is refused, as ``model/patterns.py`` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
-from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex, Texts
 from penstock.coordination.slices import Work
 from penstock.coordination.transactions.listing import Filters, parse_states
 from penstock.model import BrokerError, ErrorCode
+from penstock.model.patterns import InvalidPattern, compiled
 from penstock.protocol.schema.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 API = Api(key=66, versions=range(3), name="ListTransactions")
-
-ID_LENGTH_MAX = 32_767
-"""What a string of the protocol holds."""
-IDS_AT_ONCE = 1_000
-"""Whose characters are collected at a stretch."""
 
 Row = ListTransactionsResponse.TransactionState
 
@@ -42,7 +38,7 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
     if request.transactional_id_pattern:
         try:
             rows = await coordinator.slices.finish(_matching(rows, request.transactional_id_pattern))
-        except InvalidRegex:
+        except InvalidPattern:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     return ListTransactionsResponse(
         unknown_state_filters=unknown,
@@ -55,11 +51,10 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
 
 
 def _matching(rows: Sequence[Row], pattern: str) -> Work[list[Row]]:
-    """Raises ``InvalidRegex``."""
-    ids = [row.transactional_id for row in rows]
-    alphabet: set[str] = set()
-    for start in range(0, len(ids), IDS_AT_ONCE):
-        alphabet.update(*ids[start : start + IDS_AT_ONCE])
-        yield
-    matching = set((yield from Regex(pattern, Texts(frozenset(alphabet), ID_LENGTH_MAX)).matching(ids)))
-    return [row for row in rows if row.transactional_id in matching]
+    """Raises ``InvalidPattern``."""
+    by_id = {row.transactional_id: row for row in rows}
+    expression = yield partial(compiled, pattern)
+    found: list[str] = []
+    for portion in expression.portions(list(by_id)):
+        found += yield partial(expression.matching, portion)
+    return [by_id[each] for each in found]

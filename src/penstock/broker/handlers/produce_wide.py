@@ -135,7 +135,7 @@ class WideProduces:
                 found.has_transactional = True
                 found.producers |= producers_of(outcomes)
                 found.asks += transactions.asks(outcomes, version, prepared.words if prepared is not None else {})
-            yield
+            yield None
         return found
 
     # --- appending
@@ -155,7 +155,7 @@ class WideProduces:
                         self._meter.failed(result.code)
             if parked is not None:
                 parked.add(results, waits)
-            yield
+            yield None
         if parked is not None:
             parked.has_all()
         elif has_failed:
@@ -220,10 +220,10 @@ class _Wide:
                 looked += len(topic.partition_data)
                 if looked >= PARTITIONS_PER_SLICE:
                     looked = 0
-                    yield
+                    yield None
             if looked >= PARTITIONS_PER_SLICE:
                 looked = 0
-                yield
+                yield None
 
     def slices(self) -> Iterator[Slice]:
         """Always the same."""
@@ -291,7 +291,7 @@ class _WideParked(ParkedProduce):
         for index in range(len(self._waits)):
             self._fail(index, ErrorCode.REQUEST_TIMED_OUT)
             if not (index + 1) % PARTITIONS_PER_SLICE:
-                yield
+                yield None
 
     def _finish(self) -> None:
         self._produces.answer(self._slot, self._wide, self._results)
@@ -313,7 +313,7 @@ def _refused(code: ErrorCode, number: int, first: int, rows: list[Topic]) -> App
 def _keep_rewritten(prepared: Prepared, admission: _Admission) -> Work[None]:
     for first, outcomes in admission.outcomes:
         prepared.keep_rewritten(outcomes, first)
-        yield
+        yield None
 
 
 def _let_go(results: list[list[Result]]) -> Work[None]:
@@ -322,4 +322,4 @@ def _let_go(results: list[list[Result]]) -> Work[None]:
         count += 1 + len(results.pop())
         if count >= PARTITIONS_PER_SLICE:
             count = 0
-            yield
+            yield None

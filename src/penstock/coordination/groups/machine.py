@@ -134,7 +134,7 @@ class GroupMachine:
                     ListGroupsResponse.ListedGroup(group.group_id, group.protocol_type, group.state, group.kind)
                 )
             if number % SLICE_GROUPS == 0:
-                yield
+                yield None
         return rows
 
     def delete(self, group_id: str) -> Decision[bool]:
@@ -178,14 +178,14 @@ class GroupMachine:
                 looked_at += 1
                 if looked_at >= SLICE_OFFSETS:
                     looked_at = 0
-                    yield
+                    yield None
             group = self.groups.get(group_id)
             if group is not None and group.is_empty and old >= self.offsets.count_of(group_id):
                 found.append(group_id)
             looked_at += 1
             if looked_at >= SLICE_OFFSETS:
                 looked_at = 0
-                yield
+                yield None
         return found
 
     def _forget_old(self, old: Sequence[OldOffset | str]) -> None:

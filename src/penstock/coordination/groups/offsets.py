@@ -34,6 +34,7 @@ from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, T
 
 NO_OFFSET = -1
 NO_EPOCH = -1
+TIME_MAX_MS = (1 << 63) - 1
 NO_RETENTION = -1
 """What OffsetCommit v2-v4 says when the broker's retention shall count."""
 GROUP_ID_NOT_FOUND_SINCE = 9
@@ -117,11 +118,10 @@ class OffsetStore:
                 partitions=_named(request.topics) if group.kind != "classic" else (),
             )
         now_ms = self._clock.now_ms()
-        retention_ms = request.retention_time_ms
         new = NewOffsets(
             request.group_id,
             now_ms=now_ms,
-            expires_ms=NO_TIME if retention_ms == NO_RETENTION else now_ms + retention_ms,
+            expires_ms=_expires_ms(now_ms, request.retention_time_ms),
             metadata_max=self._settings().metadata_characters_max,
         )
         topics = []
@@ -202,13 +202,13 @@ class OffsetStore:
                 left -= len(some)
                 if left <= 0:
                     left = SLICE_OFFSETS
-                    yield
+                    yield None
             if rows or wanted.topics is not None:
                 topics.append(FetchedTopic(name=name, topic_id=asked_id, partitions=rows))
             left -= 1
             if left <= 0:
                 left = SLICE_OFFSETS
-                yield
+                yield None
         return FetchedGroup(group_id=wanted.group_id, topics=topics)
 
     def _asked(self, wanted: FetchGroup, *, has_any: bool) -> Iterator[tuple[str, TopicId, list[int]]]:
@@ -328,7 +328,7 @@ class OffsetStore:
                         looked_at += 1 + len(held)
                         if looked_at >= SLICE_OFFSETS:
                             looked_at = 0
-                            yield
+                            yield None
             return found
 
         return look()
@@ -417,6 +417,10 @@ def _named(topics: Iterable[OffsetCommitRequest.OffsetCommitRequestTopic]) -> li
 def _is_of_another(committed: CommittedOffset, topic_id: TopicId) -> bool:
     known = committed.topic_id
     return known != topic_id and known != ZERO_TOPIC_ID and topic_id != ZERO_TOPIC_ID
+
+
+def _expires_ms(now_ms: int, retention_ms: int) -> int:
+    return NO_TIME if retention_ms == NO_RETENTION else min(now_ms + retention_ms, TIME_MAX_MS)
 
 
 def _not_found(group_id: str) -> BrokerError:

@@ -73,6 +73,7 @@ class TransactionBook:
     def step(self, now: Transaction, answer: A) -> Decision[A]:
         """Write what is true ``now`` of an id that is not busy with another record."""
         transactional_id = now.transactional_id
+        record = to_record(now, self._transaction_version())
         self._uncommitted[transactional_id] = self._transactions.get(transactional_id)
 
         def committed() -> None:
@@ -92,7 +93,6 @@ class TransactionBook:
             del self._uncommitted[transactional_id]
             self.on_unsure(transactional_id)
 
-        record = to_record(now, self._transaction_version())
         return Decision(answer, [record], on_committed=committed, on_failed=failed)
 
     def forget(self, expired: list[str]) -> Decision[None]:

@@ -103,7 +103,7 @@ class Upkeep:
             if self._is_expired(each):
                 found.append(each.transactional_id)
             if number % SLICE_IDS == 0:
-                yield
+                yield None
         return found
 
     def _is_expired(self, each: Transaction | None) -> bool:

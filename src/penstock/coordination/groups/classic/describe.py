@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.group import Group
-from penstock.model import ErrorCode
+from penstock.model import ErrorCode, shortened
 from penstock.protocol.schema.describe_groups import DescribeGroupsResponse
 
 
@@ -38,7 +38,6 @@ def not_found(group_id: str, version: int, other: Group | None) -> DescribeGroup
     row = DescribeGroupsResponse.DescribedGroup(group_id=group_id, group_state=Phase.DEAD.value)
     if version >= 6:
         row.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        row.error_message = (
-            f"Group {group_id} not found." if other is None else f"Group {group_id} is not a classic group."
-        )
+        why = "not found" if other is None else "is not a classic group"
+        row.error_message = shortened(f"Group {group_id} {why}.")
     return row

@@ -19,7 +19,7 @@ from penstock.coordination.groups.classic.answers import for_version, join_refus
 from penstock.coordination.groups.classic.describe import described, not_found
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
 from penstock.coordination.groups.classic.join import Join, Joins
-from penstock.coordination.groups.classic.member import JoinReply, SyncReply
+from penstock.coordination.groups.classic.member import PREFIX_BYTES_MAX, JoinReply, SyncReply
 from penstock.coordination.groups.classic.rebalance import Rebalances
 from penstock.coordination.groups.classic.refusals import join_refusal, sync_refusal
 from penstock.coordination.groups.classic.stored import new_group_record, restore, take_assignments
@@ -65,6 +65,8 @@ class ClassicGroups:
         reply = for_version(reply, version)
         settings = self._settings()
         refusal = join_refusal(request, settings)
+        if refusal is None and not request.member_id:
+            refusal = _no_member_id(request.group_instance_id or client_id)
         found = self._groups.get(request.group_id)
         if refusal is None and not isinstance(found, ClassicGroup):
             refusal = _no_classic_group(found, request.member_id)
@@ -184,6 +186,11 @@ class ClassicGroups:
 
     def _all(self) -> list[ClassicGroup]:
         return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]
+
+
+def _no_member_id(prefix: str) -> ErrorCode | None:
+    """Kafka makes an id that no response has room for, and never answers."""
+    return ErrorCode.UNKNOWN_SERVER_ERROR if len(prefix.encode()) > PREFIX_BYTES_MAX else None
 
 
 def _no_classic_group(found: Group | None, member_id: str) -> ErrorCode | None:

@@ -94,8 +94,12 @@ class Member:
         )
 
 
+PREFIX_BYTES_MAX = 32_730
+"""A string of the protocol has 32,767 bytes, and what makes the id unique 37."""
+
+
 def new_member_id(random: Random, prefix: str) -> str:
-    """``prefix`` is the instance id of a static member, else the client id."""
+    """``prefix`` is the instance id of a static member, else the client id; see ``PREFIX_BYTES_MAX``."""
     raw = bytearray(random.random_bytes(16))
     raw[6] = (raw[6] & 0x0F) | 0x40  # version 4
     raw[8] = (raw[8] & 0x3F) | 0x80

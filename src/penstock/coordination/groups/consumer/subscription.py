@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from penstock.coordination.groups.consumer import records
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft, ResolvedRegex
-from penstock.coordination.groups.consumer.regex import InvalidRegex, Regex
 from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
 from penstock.coordination.slices import Work
 from penstock.model import BrokerError, ErrorCode
+from penstock.model.patterns import InvalidPattern, compiled
 
 REGEX_REFRESH_MS_MIN = 10_000
 """A fleet that restarts with a new expression, or a tool that makes topics one by one, must not have every topic
@@ -36,8 +36,8 @@ def drop_unused_regexes(draft: Draft, candidates: Iterable[str]) -> None:
 
 def check_regex(text: str) -> None:
     try:
-        _compiled(text)
-    except InvalidRegex as invalid:
+        compiled(text)
+    except InvalidPattern as invalid:
         raise BrokerError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{text}` is not a valid regular expression: {invalid}.",
@@ -75,17 +75,28 @@ class FoundTopics(NamedTuple):
 
 
 def find_topics(regexes: Iterable[str], topics: TopicsView) -> Work[FoundTopics]:
-    """Of this moment: those that are made while it is under way are found the next time."""
+    """Of this moment: those that are made while it is under way are found the next time. Groups that look for the same
+    in the same topics share what was found."""
     names, version = tuple(topics.names()), topics.version
     found = {}
     for regex in regexes:
-        try:
-            compiled = _compiled(regex)
-        except InvalidRegex:  # a broker that takes more than we do let it in: it matches nothing here
-            found[regex] = frozenset[str]()
-        else:
-            found[regex] = frozenset((yield from compiled.matching(names)))
+        known = topics.found.get(regex, version)
+        if known is None:
+            known = frozenset((yield from _matching(regex, names)))
+            topics.found.put(regex, version, known)
+        found[regex] = known
     return FoundTopics(found, version)
+
+
+def _matching(regex: str, names: Sequence[str]) -> Work[list[str]]:
+    try:
+        pattern = compiled(regex)
+    except InvalidPattern:  # a broker that takes more than we do let it in: it matches nothing here
+        return []
+    found: list[str] = []
+    for portion in pattern.portions(names):
+        found += yield partial(pattern.matching, portion)
+    return found
 
 
 def put_found_topics(draft: Draft, found: FoundTopics, topics: TopicsView, now_ms: int) -> None:
@@ -97,8 +108,3 @@ def put_found_topics(draft: Draft, found: FoundTopics, topics: TopicsView, now_m
         has_changed |= names != (known[regex].topics if regex in known else frozenset())
         draft.write(records.resolved_regex(group_id, regex, names, version=found.version, timestamp_ms=now_ms))
     bump_epoch(draft, topics, is_forced=has_changed)
-
-
-@lru_cache(maxsize=256)
-def _compiled(text: str) -> Regex:
-    return Regex(text)

@@ -15,6 +15,9 @@ from typing import NamedTuple, Protocol
 from penstock.cluster.image import MetadataImage
 from penstock.model import TopicId
 
+FOUND_MAX = 16
+"""Expressions whose topics are remembered: a fleet of groups has few."""
+
 _fact = Struct(">16si")
 _i64 = Struct(">q")
 
@@ -38,12 +41,33 @@ class TopicsView(Protocol):
 
     def names(self) -> Iterable[str]: ...
 
+    found: FoundByRegex
+
+
+class FoundByRegex:
+    """Which topics match an expression, as they were found last; of the expressions that were looked for last."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, tuple[int, frozenset[str]]] = {}
+
+    def get(self, regex: str, version: int) -> frozenset[str] | None:
+        """None: nobody has looked for it in these topics."""
+        found = self._found.get(regex)
+        return found[1] if found is not None and found[0] == version else None
+
+    def put(self, regex: str, version: int, names: frozenset[str]) -> None:
+        self._found.pop(regex, None)
+        if len(self._found) >= FOUND_MAX:
+            del self._found[next(iter(self._found))]
+        self._found[regex] = (version, names)
+
 
 class ImageTopics:
     """``TopicsView`` on the broker's image of the metadata, always as of now."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
+        self.found = FoundByRegex()
 
     @property
     def version(self) -> int:
@@ -67,6 +91,7 @@ class FixedTopics:
         self._topics = dict(topics)
         self._names = {facts.topic_id: name for name, facts in topics.items()}
         self.version = version
+        self.found = FoundByRegex()
 
     def facts(self, name: str) -> TopicFacts | None:
         return self._topics.get(name)
