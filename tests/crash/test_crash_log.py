@@ -59,7 +59,7 @@ def test_rolls_with_checkpoints() -> None:
 @pytest.fixture(params=["one by one", "all at once"])
 def small_bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the real ones recovery would read a log of some hundred bytes from its start, and believe nothing."""
-    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 170)
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 350)
     monkeypatch.setattr(log_checkpoint, "SNAPSHOT_BYTES", 1)
     if request.param == "all at once":
         monkeypatch.setattr(checkpoint_rounds, "SYNC_ALL_FROM_LOGS", 1)
@@ -68,25 +68,26 @@ def small_bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.usefixtures("small_bounds")
 def test_a_segment_that_grows_from_checkpoint_to_checkpoint_while_timestamps_go_back() -> None:
     async def scenario(player: Player) -> None:
-        for number in range(7):
-            await player.append(flush=False, later_ms=100 if number == 1 else 0)
+        for number in range(10):
+            # Neither peak is that of the batch that an index entry leads to.
+            await player.append(flush=False, later_ms={0: 50, 5: 100}.get(number, 0))
             await player.rig.checkpoint()
             player.flushed = len(player.batches)
             player.promise()
 
-    play(scenario, states_per_moment_max=24)
+    play(scenario, states_per_moment_max=16)
 
 
 @pytest.mark.usefixtures("small_bounds")
 def test_a_roll_soon_after_the_segments_last_checkpoint() -> None:
     async def scenario(player: Player) -> None:
-        for number in range(6):
-            await player.append(later_ms=50 * (number == 3))
-            if number in (1, 2):
-                await player.rig.checkpoint()
-        await player.rig.checkpoint()
+        for number in range(7):
+            await player.append(later_ms={0: 50, 5: 100}.get(number, 0))
+            if number in (4, 6):
+                await player.rig.checkpoint()  # the second one has little to add to the indexes, and leaves that
         await player.log.roll()
         await player.append()
+        await player.rig.checkpoint()
         await player.append()
         again = await start_again(player)
         await again.rig.checkpoint()
