@@ -1,4 +1,5 @@
-"""Runs a scenario once on a simulated disk, then recovers from every disk that a power cut during it may have left.
+"""Runs a scenario once on a simulated disk, then recovers from every disk that a kill or a power cut during it may have
+left. What is looked at first after the start (batches, timestamps, retention) differs from disk to disk.
 
 A scenario notes its promises as marks: ``Promise(batches, least)`` says that from now on the log holds a prefix of
 ``batches`` with at least ``least`` of them. While a change is under way the promise has to allow for both of its ends.
@@ -7,6 +8,7 @@ A scenario notes its promises as marks: ``Promise(batches, least)`` says that fr
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
@@ -14,7 +16,7 @@ from penstock.config.log import LogConfig
 from penstock.storage.log import PartitionLog
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk
-from support.batches import split
+from support.batches import Batch, split
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch, read_all
 
 
@@ -37,9 +39,11 @@ class Player:
         self.flushed = 0
         self.removable = 0
 
-    async def append(self, *, count: int = 1, flush: bool = True, epoch: int = 0, **options: int) -> None:
+    async def append(
+        self, *, count: int = 1, flush: bool = True, epoch: int = 0, later_ms: int = 0, **options: int
+    ) -> None:
         number = len(self.batches)
-        batch = make_batch(count, mark=number + 1, timestamp_ms=NOW_MS + number, **options)
+        batch = make_batch(count, mark=number + 1, timestamp_ms=NOW_MS + number + later_ms, **options)
         self.batches.append(stamped(batch, self.log.log_end_offset, epoch))
         self.promise()  # it may be found from now on
         await self.rig.append(self.log, batch, epoch=epoch)
@@ -99,12 +103,10 @@ async def check(disk: SimulatedDisk, state: CrashState, config: LogConfig) -> No
 
 
 async def check_log(rig: Rig, log: PartitionLog, state: CrashState) -> None:
-    found = [batch.data for batch in await read_all(log)]
     promise = [mark for mark in state.marks if isinstance(mark, Promise)][-1]
-    assert keeps(promise, found), f"found {len(found)} batches"
-    assert log.flushed_end_offset == log.log_end_offset
-    assert all(batch.crc_is_right for batch in split(b"".join(found)))
-    await check_every_offset(log, found)
+    for look in list(itertools.permutations((check_batches, check_times, check_retention)))[state.operations % 6]:
+        await look(rig, log, promise)
+    found = [batch.data for batch in await read_all(log)]
     check_what_batches_tell(log, found)
     appended = await rig.append(log, make_batch(mark=999), epoch=100, flush=True)
     assert appended.base_offset == log.log_end_offset - 1
@@ -116,6 +118,43 @@ async def check_log(rig: Rig, log: PartitionLog, state: CrashState) -> None:
     assert reopened.log_end_offset == log.log_end_offset
     assert reopened.epochs.entries == log.epochs.entries
     await again.tasks.cancel_all()
+
+
+async def check_batches(rig: Rig, log: PartitionLog, promise: Promise) -> None:
+    found = [batch.data for batch in await read_all(log)]
+    assert keeps(promise, found), f"found {len(found)} batches"
+    assert log.flushed_end_offset == log.log_end_offset
+    assert all(batch.crc_is_right for batch in split(b"".join(found)))
+    await check_every_offset(log, found)
+
+
+async def check_times(rig: Rig, log: PartitionLog, promise: Promise) -> None:
+    """D2: a search by time gives what a linear scan gives. The records of a batch all have its timestamp."""
+    batches = promised(log, promise)
+    for timestamp in sorted({batch.max_timestamp for batch in batches}):
+        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=log.log_end_offset)
+        first = next(batch for batch in batches if batch.max_timestamp >= timestamp)
+        assert found is not None and found.offset == max(first.base_offset, log.log_start_offset)
+
+
+async def check_retention(rig: Rig, log: PartitionLog, promise: Promise) -> None:
+    """D5: a segment that holds one record that is young enough stays, and its age is that of its youngest."""
+    batches = promised(log, promise)
+    for segment in list(log.segments):
+        held = [each.max_timestamp for each in batches if segment.base_offset <= each.base_offset < segment.end_offset]
+        if held and log.log_start_offset <= segment.base_offset:
+            if segment is log.segments[0]:
+                rig.reconfigure(retention_ms=1_000)
+                assert await log.delete_old_segments(max(held) + 1_000) == 0
+                rig.reconfigure(retention_ms=None)
+            await log.reads.load(segment)
+            assert segment.max_timestamp == max(held)
+
+
+def promised(log: PartitionLog, promise: Promise) -> list[Batch]:
+    """What the log should hold, by its offsets: of the promised batches those between its start and its end."""
+    batches = split(b"".join(promise.batches))
+    return [each for each in batches if log.log_start_offset <= each.last_offset < log.log_end_offset]
 
 
 def check_what_batches_tell(log: PartitionLog, found: list[bytes]) -> None:

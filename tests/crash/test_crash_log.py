@@ -9,7 +9,7 @@ import pytest
 
 from crash.crash_play import Player, Promise, check, play
 from penstock.model import StorageFailed, TopicId
-from penstock.storage import log_checkpoint
+from penstock.storage import checkpoint_rounds, index_files, log_checkpoint
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import DirectorySynced, Op
 from unit.storage.storage_rig import CONFIG, TOPIC_ID, TP, Rig, make_batch, read_all
@@ -54,6 +54,67 @@ def test_rolls_with_checkpoints() -> None:
                 player.promise()
 
     play(scenario, config=msgspec.structs.replace(CONFIG, segment_bytes=200))
+
+
+@pytest.fixture(params=["one by one", "all at once"])
+def small_bounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real ones recovery would read a log of some hundred bytes from its start, and believe nothing."""
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 350)
+    monkeypatch.setattr(log_checkpoint, "SNAPSHOT_BYTES", 1)
+    if request.param == "all at once":
+        monkeypatch.setattr(checkpoint_rounds, "SYNC_ALL_FROM_LOGS", 1)
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_a_segment_that_grows_from_checkpoint_to_checkpoint_while_timestamps_go_back() -> None:
+    async def scenario(player: Player) -> None:
+        for number in range(10):
+            # Neither peak is that of the batch that an index entry leads to.
+            await player.append(flush=False, later_ms={0: 50, 5: 100}.get(number, 0))
+            await player.rig.checkpoint()
+            player.flushed = len(player.batches)
+            player.promise()
+
+    play(scenario, states_per_moment_max=16)
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_a_roll_soon_after_the_segments_last_checkpoint() -> None:
+    async def scenario(player: Player) -> None:
+        for number in range(7):
+            await player.append(later_ms={0: 50, 5: 100}.get(number, 0))
+            if number in (4, 6):
+                await player.rig.checkpoint()  # the second one has little to add to the indexes, and leaves that
+        await player.log.roll()
+        await player.append()
+        await player.rig.checkpoint()
+        await player.append()
+        again = await start_again(player)
+        await again.rig.checkpoint()
+        await again.append()
+
+    play(scenario, states_per_moment_max=24)
+
+
+@pytest.mark.usefixtures("small_bounds")
+def test_a_truncation_and_a_kill_leave_index_files_that_the_next_checkpoint_puts_right() -> None:
+    async def scenario(player: Player) -> None:
+        for _ in range(5):
+            await player.append(later_ms=200)
+        await player.rig.checkpoint()
+        player.flushed = 3
+        player.promise()
+        await player.log.truncate_to(3)
+        del player.batches[3:]
+        player.promise()
+        for _ in range(3):
+            await player.append(epoch=1)
+        again = await start_again(player)
+        await again.rig.checkpoint()
+        await again.append(epoch=1)
+        await again.rig.checkpoint()
+
+    play(scenario, states_per_moment_max=24)
 
 
 def test_truncation_is_never_undone_and_what_follows_it_is_kept() -> None:

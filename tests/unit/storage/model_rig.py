@@ -10,13 +10,13 @@ import asyncio
 import logging
 import random
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from penstock.storage import checkpoint_rounds, index_files
+from penstock.storage import checkpoint_rounds, index_files, log_checkpoint
 from penstock.storage.group_commit import SYNC_ALL_FROM_LOGS
 from penstock.storage.log import PartitionLog
 from simulation.harness.clock import ManualClock
@@ -25,7 +25,23 @@ from unit.storage.storage_rig import Rig
 T = TypeVar("T")
 READ, SEEK, RETAIN = "read", "seek by time", "retention by time"
 LOOKS = st.permutations([READ, SEEK, RETAIN])
-_INDEX_LAG_BYTES = index_files.INDEX_LAG_BYTES
+
+
+class Death(NamedTuple):
+    """In the middle of a roll, a checkpoint, or both, after so many operations of the disk (counted on from the first
+    when there are fewer); with a seed it is a power cut's."""
+
+    rolls: bool
+    checkpoints: bool
+    operations: int
+    seed: int | None
+    looks: list[str]
+
+
+DEATHS = st.builds(
+    Death, st.booleans(), st.booleans(), st.integers(0, 40), st.none() | st.integers(0, 1 << 30), looks=LOOKS
+)
+_REAL_BOUNDS = index_files.INDEX_LAG_BYTES, log_checkpoint.SNAPSHOT_BYTES
 
 
 class StorageModel(RuleBasedStateMachine):
@@ -41,7 +57,7 @@ class StorageModel(RuleBasedStateMachine):
         self.log: PartitionLog
 
     def teardown(self) -> None:
-        index_files.INDEX_LAG_BYTES = _INDEX_LAG_BYTES
+        index_files.INDEX_LAG_BYTES, log_checkpoint.SNAPSHOT_BYTES = _REAL_BOUNDS
         checkpoint_rounds.SYNC_ALL_FROM_LOGS = SYNC_ALL_FROM_LOGS
         if hasattr(self, "rig"):
             self.run(self.rig.tasks.cancel_all())
@@ -65,10 +81,14 @@ class StorageModel(RuleBasedStateMachine):
     def look_around(self, looks: list[str]) -> None:
         """The log was opened anew: whatever is looked at, in this order, is as it should be."""
 
-    @initialize(lag_bytes=st.sampled_from([1, 150, _INDEX_LAG_BYTES]), syncs_all=st.booleans())
-    def scale(self, lag_bytes: int, syncs_all: bool) -> None:
-        """Bounds for logs of some hundred bytes; the files of a checkpoint are synced one by one, or all at once."""
+    @initialize(
+        lag_bytes=st.sampled_from([1, 150, 300]), snapshot_bytes=st.sampled_from([50, 500]), syncs_all=st.booleans()
+    )
+    def scale(self, lag_bytes: int, snapshot_bytes: int, syncs_all: bool) -> None:
+        """Bounds for logs of some hundred bytes: with the real ones recovery would read them from their start, and
+        believe nothing. The files of a checkpoint are synced one by one, or all at once."""
         index_files.INDEX_LAG_BYTES = lag_bytes
+        log_checkpoint.SNAPSHOT_BYTES = snapshot_bytes
         checkpoint_rounds.SYNC_ALL_FROM_LOGS = 1 if syncs_all else SYNC_ALL_FROM_LOGS
 
     @rule()
@@ -98,33 +118,23 @@ class StorageModel(RuleBasedStateMachine):
         self.run(restart())
         self._check_end(looks, all_of_it=True)
 
-    @rule(
-        rolls=st.booleans(),
-        checkpoints=st.booleans(),
-        where=st.floats(0, 1),
-        seed=st.none() | st.integers(0, 1 << 30),
-        looks=LOOKS,
-    )
-    def die_in_the_middle(
-        self, rolls: bool, checkpoints: bool, where: float, seed: int | None, looks: list[str]
-    ) -> None:
-        """Of a roll, a checkpoint, or both; ``seed``: by a power cut."""
-
+    @rule(death=DEATHS)
+    def die_in_the_middle(self, death: Death) -> None:
         async def restart() -> None:
             disk = self.rig.disk
             start = len(disk.trace)
-            if rolls:
+            if death.rolls:
                 await self.log.roll()
-            if checkpoints:
+            if death.checkpoints:
                 await self.rig.checkpoint()
             await self.rig.tasks.cancel_all()
-            disk.kill_back_at(start + round((len(disk.trace) - start) * where))
-            if seed is not None:
-                disk.power_cut(random.Random(seed))
+            disk.kill_back_at(start + death.operations % (len(disk.trace) - start + 1))
+            if death.seed is not None:
+                disk.power_cut(random.Random(death.seed))
             await self._open_anew()
 
         self.run(restart())
-        self._check_end(looks, all_of_it=seed is None)
+        self._check_end(death.looks, all_of_it=death.seed is None)
 
     @rule(seed=st.integers(0, 1 << 30), looks=LOOKS)
     def cut_power(self, seed: int, looks: list[str]) -> None:

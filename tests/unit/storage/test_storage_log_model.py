@@ -10,11 +10,14 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
+from penstock.storage.segment import Segment
 from support.batches import Batch, split
-from unit.storage.model_rig import READ, SEEK, StorageModel, model_settings
+from unit.storage.model_rig import DEATHS, READ, SEEK, Death, StorageModel, model_settings
 from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all
 
-SMALL = msgspec.structs.replace(CONFIG, segment_bytes=400, index_interval_bytes=90)
+SMALL = msgspec.structs.replace(CONFIG, segment_bytes=700, index_interval_bytes=90)
+SIZES = st.tuples(st.integers(1, 4), st.integers(0, 90), st.sampled_from([0, -3, 3, -20, 40]))
+"""Of a batch: records, bytes of each, and how far its timestamp is from its place in the order."""
 
 
 class LogModel(StorageModel):
@@ -32,13 +35,22 @@ class LogModel(StorageModel):
     def end_offset(self) -> int:
         return self.batches[-1].last_offset + 1 if self.batches else self.log_start_offset
 
-    @rule(
-        count=st.integers(1, 4),
-        value_bytes=st.integers(0, 90),
-        skew=st.integers(-3, 3) | st.sampled_from([-20, 40]),
-        flush=st.booleans(),
-    )
-    def append(self, count: int, value_bytes: int, skew: int, flush: bool) -> None:
+    @rule(sizes=st.lists(SIZES, min_size=1, max_size=6), flush=st.booleans(), checkpoint=st.booleans())
+    def append(self, sizes: list[tuple[int, int, int]], flush: bool, checkpoint: bool) -> None:
+        for each in sizes:
+            self._append(*each, flush=flush)
+        if checkpoint:
+            self.checkpoint()
+
+    @rule(growth=st.lists(st.lists(SIZES, min_size=1, max_size=3), min_size=1, max_size=4), death=DEATHS)
+    def grow_and_die(self, growth: list[list[tuple[int, int, int]]], death: Death) -> None:
+        """With a checkpoint after each step but the last."""
+        for sizes in growth[:-1]:
+            self.append(sizes, flush=True, checkpoint=True)
+        self.append(growth[-1], flush=True, checkpoint=False)
+        self.die_in_the_middle(death)
+
+    def _append(self, count: int, value_bytes: int, skew: int, *, flush: bool) -> None:
         self.number += 1
         batch = make_batch(count, value_bytes=value_bytes, mark=self.number, timestamp_ms=NOW_MS + self.number + skew)
         end_offset = self.end_offset
@@ -79,11 +91,10 @@ class LogModel(StorageModel):
                 for timestamp in sorted({batch.max_timestamp for batch in self._visible()}):
                     self._search_by_time(timestamp)
                 self.search_largest_timestamp()
-            elif self.batches:
-                newest = self.log.segments[-1].base_offset
-                before = [batch.max_timestamp for batch in self.batches if batch.last_offset < newest]
-                # All but what is as young as the finished segments' youngest.
-                self._retain(from_ms=max(before, default=NOW_MS))
+            else:
+                for segment in list(self.log.segments)[: 1 + self.number % 3]:
+                    if held := self._held(segment):
+                        self._retain(from_ms=max(batch.max_timestamp for batch in held))  # it stays, but only just
 
     @rule(timestamp=st.integers(-25, 90))
     def search_by_time(self, timestamp: int) -> None:
@@ -146,7 +157,7 @@ class LogModel(StorageModel):
         expected = self.log_start_offset
         segments = list(self.log.segments)
         for segment in segments:
-            held = [batch for batch in self.batches if segment.base_offset <= batch.base_offset < segment.end_offset]
+            held = self._held(segment)
             if segment.end_offset > self.log.flushed_end_offset or (segment is segments[-1] and not held):
                 break
             is_below_start = segment.end_offset <= self.log_start_offset and segment is not segments[-1]
@@ -159,6 +170,9 @@ class LogModel(StorageModel):
         assert self.log.log_start_offset == expected
         self.log_start_offset = expected
         self._let_files_go()
+
+    def _held(self, segment: Segment) -> list[Batch]:
+        return [batch for batch in self.batches if segment.base_offset <= batch.base_offset < segment.end_offset]
 
     def _let_files_go(self) -> None:
         async def let_files_go() -> None:
@@ -194,4 +208,4 @@ class LogModel(StorageModel):
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = model_settings(60)
+TestLogModel.settings = model_settings(100)
