@@ -127,6 +127,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    @property
+    def is_overfull(self) -> bool:
+        """A session has grown beyond the memory that there is: it must be asked whether it ``fits``."""
+        return self.size_bytes > SESSIONS_BYTES_MAX
+
     def find(self, session_id: int, epoch: int, *, by_topic_id: bool, now_s: float) -> FetchSession | ErrorCode:
         """The session of an incremental request."""
         session = self._sessions.get(session_id)
@@ -155,7 +160,7 @@ class FetchSessions:
         return session
 
     def add(self, session: FetchSession, asked: Iterable[FetchPartition]) -> None:
-        """What a later request says of some partitions; to be followed by ``fits``."""
+        """What a later request says of some partitions; see ``is_overfull``."""
         partitions, grown_bytes = session.partitions, 0
         for partition in asked:
             known = partitions.get(partition.key)
@@ -174,7 +179,7 @@ class FetchSessions:
 
     def fits(self, session: FetchSession, *, now_s: float) -> bool:
         """Whether there is memory for what the session has grown to. If not, it is gone."""
-        if self.size_bytes <= SESSIONS_BYTES_MAX or self._make_room(0, session, now_s):
+        if self._make_room(0, session, now_s):
             return True
         self.drop(session.id)
         return False

@@ -12,7 +12,9 @@ from penstock.ports import Part
 
 def answer(fetch: Fetch, results: Sequence[PartitionData], slot: Slot | None) -> None:
     """Send the response; ``slot``: its place in the connection's order, None while the request is being served."""
-    parts = response(fetch, told(fetch, results))
+    if fetch.session is not None:
+        results = told(fetch, results)
+    parts = response(fetch, results)
     if slot is not None:
         slot.complete(parts)
     else:

@@ -169,14 +169,18 @@ class FetchOpener:
 
     def _incremental(self, fetch: Fetch, session: FetchSession) -> Fetch | ErrorCode:
         """A request of a session, which has been brought up to date."""
-        if not self._sessions.fits(session, now_s=self._clock.monotonic()):
+        sessions = self._sessions
+        if sessions.is_overfull and not sessions.fits(session, now_s=self._clock.monotonic()):
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND  # what an evicted session gets: the client lists all anew
         if session.partitions:
             fetch.session = session
         else:
-            self._sessions.drop(session.id)
-        fetch.is_wide = len(session.partitions) > PARTITIONS_PER_SLICE
-        fetch.wanted = [] if fetch.is_wide else list(session.partitions.values())  # a wide one lists them at its turn
+            sessions.drop(session.id)
+        if len(session.partitions) > PARTITIONS_PER_SLICE:
+            fetch.is_wide = True
+            fetch.wanted = []  # it lists them at its turn
+        else:
+            fetch.wanted = list(session.partitions.values())
         return fetch
 
 
