@@ -78,6 +78,7 @@ HANDLERS: dict[int, str] = {
 }
 
 Handle = Callable[[Context, Any], Awaitable[Any]]
+"""Leaves the lists of a request as they are: a long one is let go in slices, when the request is answered."""
 HandleNow = Callable[[Context, Any, Callable[[Any], None]], bool]
 """For frequent requests, beside ``handle``: without a task. True: the last argument is called with the answer, now or
 later, once. False: this one can't be served so, and nothing has happened. Only asked for requests that are small."""

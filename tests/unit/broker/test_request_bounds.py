@@ -166,6 +166,13 @@ class Filled:
         return number % 100 + 1 if is_of_the_list else 0
 
 
+def list_at(request: Any, path: tuple[str, ...]) -> Any:
+    for name in path[:-1]:
+        inner = getattr(request, name)
+        request = list.__getitem__(inner, 0) if isinstance(inner, list) else inner
+    return getattr(request, path[-1])
+
+
 class NoLogs:
     data_dir = "data"
 
@@ -204,6 +211,7 @@ def test_a_handler_looks_at_a_bounded_part_of_a_list_before_the_loop_turns(long:
         except (BrokerError, MalformedMessage):
             pass
         turning.cancel()
+        assert len(list_at(request, long.path)) == ELEMENTS  # it goes away in slices, too
 
     with_coordinators(scenario)
     if (long.api, *long.path) not in BOUNDED_OTHERWISE:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from msgspec.structs import replace
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -30,21 +32,21 @@ Row = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
 async def handle(ctx: Context, request: OffsetCommitRequest) -> OffsetCommitResponse:
-    version, topics = ctx.version, request.topics
+    version = ctx.version
 
     async def serve(some: list[Asked]) -> tuple[list[Answered], list[Answered]]:
-        request.topics = some
-        refused = _refuse(ctx, request)
-        if not request.topics:
+        part = replace(request, topics=some)
+        refused = _refuse(ctx, part)
+        if not part.topics:
             return refused, []
         try:
-            answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.commit(request, version))
+            answer = await ctx.broker.groups.write(part.group_id, lambda machine: machine.commit(part, version))
         except BrokerError as failed:
-            return refused, _all(request.topics, failed.code)
+            return refused, _all(part.topics, failed.code)
         return refused, answer.topics
 
     answers = await answered_in_parts(
-        ctx, topics, lambda topic, partitions: Asked(topic.name, topic.topic_id, partitions), serve
+        ctx, request.topics, lambda topic, partitions: Asked(topic.name, topic.topic_id, partitions), serve
     )
     return OffsetCommitResponse(topics=answers)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -28,15 +30,17 @@ async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResp
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    topics = request.topics
 
     async def serve(some: list[Asked]) -> tuple[list[Topic], list[Topic]]:
-        refused, request.topics = _sorted_out(ctx, some)
-        answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(request))
+        refused, good = _sorted_out(ctx, some)
+        part = replace(request, topics=good)
+        answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(part))
         return refused, answer.topics
 
     try:
-        answers = await answered_in_parts(ctx, topics, lambda topic, partitions: Asked(topic.name, partitions), serve)
+        answers = await answered_in_parts(
+            ctx, request.topics, lambda topic, partitions: Asked(topic.name, partitions), serve
+        )
     except BrokerError as failed:
         return OffsetDeleteResponse(error_code=failed.code)
     return OffsetDeleteResponse(topics=answers)

@@ -6,6 +6,8 @@ Versions    v3 group.instance.id (KIP-345) · v5 protocol type and name, which a
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.pacing import A_LOOK
@@ -33,9 +35,8 @@ async def handle(ctx: Context, request: SyncGroupRequest) -> SyncGroupResponse:
     try:
         if len(request.assignments) > ASSIGNMENTS_AT_ONCE:
             members = ctx.broker.groups.read(request.group_id, lambda machine: machine.member_ids(request.group_id))
-            request.assignments = [
-                each async for each in ctx.in_slices(request.assignments, A_LOOK) if each.member_id in members
-            ]
+            theirs = [each async for each in ctx.in_slices(request.assignments, A_LOOK) if each.member_id in members]
+            request = replace(request, assignments=theirs)
         return await ctx.broker.groups.parked(
             request.group_id, lambda machine, reply: machine.sync(request, version=version, reply=reply)
         )

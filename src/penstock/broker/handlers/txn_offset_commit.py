@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.handlers.add_offsets_to_txn import offsets_partition
@@ -35,22 +37,22 @@ Row = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 
 
 async def handle(ctx: Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    topics = request.topics
-
     async def serve(some: list[Asked]) -> tuple[list[Answered], list[Answered]]:
         if not is_allowed(ctx, Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id):
             return _all(some, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), []
         if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
             return _all(some, ErrorCode.GROUP_AUTHORIZATION_FAILED), []
-        refused, request.topics = _sorted_out(ctx, some)
-        if not request.topics:
+        refused, good = _sorted_out(ctx, some)
+        if not good:
             return refused, []
         try:
-            return refused, await _commit(ctx, request)
+            return refused, await _commit(ctx, replace(request, topics=good))
         except BrokerError as failed:
-            return refused, _all(request.topics, failed.code)
+            return refused, _all(good, failed.code)
 
-    answers = await answered_in_parts(ctx, topics, lambda topic, partitions: Asked(topic.name, partitions), serve)
+    answers = await answered_in_parts(
+        ctx, request.topics, lambda topic, partitions: Asked(topic.name, partitions), serve
+    )
     return TxnOffsetCommitResponse(topics=answers)
 
 
