@@ -226,7 +226,10 @@ def _spliced(kind: str, name: str, operation: int, value: str, current: Mapping[
         words = [word for word in words if not _is_taken(unwanted, word)]
     spliced = ",".join(words)
     if len(spliced.encode()) > VALUE_BYTES_MAX:
-        raise _invalid_config(f"The value of {name} would have more than {VALUE_BYTES_MAX} bytes.")
+        raise _invalid_config(
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{VALUE_BYTES_MAX} bytes."
+        )
     return spliced
 
 

@@ -189,7 +189,7 @@ class ClassicGroups:
 
 
 def _no_member_id(prefix: str) -> ErrorCode | None:
-    """Kafka makes an id that no response has room for, and never answers."""
+    """No record and no response has room for such an id; the code is Kafka's."""
     return ErrorCode.UNKNOWN_SERVER_ERROR if len(prefix.encode()) > PREFIX_BYTES_MAX else None
 
 
