@@ -59,7 +59,6 @@ def _run(options: argparse.Namespace) -> int:
 async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[Candidate]:
     from penstock.broker.adoption import AdoptionPorts, adopt
     from penstock.cli.progress import Progress
-    from penstock.cli.serve import METADATA_FILE
     from penstock.runtime.clock import SystemClock
     from penstock.runtime.files import DiskFileSystem
     from penstock.runtime.metastore_copy import copy_to_look_into
@@ -67,6 +66,7 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
     from penstock.runtime.random import SystemRandom
     from penstock.runtime.tasks import LoopTasks
     from penstock.runtime.workers import ThreadWorkers
+    from penstock.storage.folder import METADATA_STORE
 
     clock, workers = SystemClock(), ThreadWorkers()
     failures: list[BaseException] = []
@@ -78,7 +78,7 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
             bar = Progress("Checking", total_bytes, unit="bytes").__enter__()
         bar.advance(size_bytes)
 
-    own_file = f"{settings.storage.data_dir}/{METADATA_FILE}"
+    own_file = f"{settings.storage.data_dir}/{METADATA_STORE}"
     try:
         with copy_to_look_into(own_file) if options.dry_run else nullcontext(own_file) as store_file:
             ports = AdoptionPorts(

@@ -29,9 +29,8 @@ from penstock.runtime.sync_process import SyncProcess
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
 from penstock.storage.errors import DataFolderUnusable
+from penstock.storage.folder import METADATA_STORE
 from penstock.telemetry import logs
-
-METADATA_FILE = "penstock-metadata.sqlite"
 
 log = logging.getLogger("penstock")
 lifecycle = logging.getLogger(logs.LIFECYCLE)
@@ -64,7 +63,7 @@ async def _serve(settings: BrokerSettings) -> int:
         syncer=syncer,
         tasks=tasks,
         network=TcpNetwork(backlog=settings.network.backlog),
-        open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
+        open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_STORE}", clock),
         look_at_process=process_facts,
     )
     app = BrokerApp(settings, ports, on_fatal=_disk_failed)
