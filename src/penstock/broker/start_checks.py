@@ -1,9 +1,9 @@
 """The metadata store, read at a start and checked before anything is written: its entries, and whether it belongs to
 the data folder around it.
 
-A store without a cluster beside folders with data means that its file was lost, or that the folders came from elsewhere.
-A broker that started all the same would look healthy without a single topic, and put the folders aside as soon as
-topics of their names were created.
+A store without a cluster beside folders with data means that its file was lost, or that the folders came from
+elsewhere. A broker that started all the same would look healthy without a single topic, and put the folders aside as
+soon as topics of their names were created.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from penstock.cli.failures import in_words
 from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
+from penstock.config.without_effect import without_effect
 from penstock.model import BrokerError
 from penstock.runtime import environment, process
 from penstock.runtime.clock import SystemClock
@@ -38,11 +39,14 @@ lifecycle = logging.getLogger(logs.LIFECYCLE)
 
 def serve(options: argparse.Namespace) -> int:
     try:
-        settings = load_settings(options).settings
+        effective = load_settings(options)
     except ConfigError as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 2
+    settings = effective.settings
     logs.configure(format=settings.output.format, level=settings.output.level, stream=sys.stderr)
+    if names := without_effect(effective.static):
+        log.warning("settings without effect here: %s", ", ".join(names))
     process.prepare_process()
     return process.run(_serve(settings))
 
