@@ -1,6 +1,7 @@
 """``penstock serve``: run a broker until a signal asks it to stop.
 
-Exit codes: 0 after a clean stop; 1 when the broker could not start or its disk failed; 2 for wrong settings.
+Exit codes: 0 after a stop that was asked for, before the broker was ready too; 1 when it could not start or its disk
+failed; 2 for wrong settings.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ async def _serve(settings: BrokerSettings) -> int:
     stop = asyncio.Event()
     process.on_stop_signals(lambda _: stop.set())
     try:
-        await app.start()
+        await _start(app, stop)
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
         print(f"penstock: {in_words(error)}", file=sys.stderr)
         return 1
@@ -88,6 +89,19 @@ async def _serve(settings: BrokerSettings) -> int:
     await workers.close()
     lifecycle.info("stopped")
     return 0
+
+
+async def _start(app: BrokerApp, stop: asyncio.Event) -> None:
+    """Return when the broker serves, or end the process when it is asked to stop before. What reads a large log in a
+    worker can't be called off, and need not be: a start may be interrupted anywhere, and the kernel releases the folder.
+    Nothing is marked as clean that was not."""
+    starting, stopping = asyncio.ensure_future(app.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        lifecycle.info("stopped before it was ready")
+        environment.halt(0)
+    stopping.cancel()
+    await starting
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
