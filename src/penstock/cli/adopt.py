@@ -69,8 +69,8 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
     from penstock.runtime.workers import ThreadWorkers
     from penstock.storage.folder import METADATA_STORE
 
-    # A folder is read to its end by a worker that can't be called off; a crash at any point leaves each topic adopted or
-    # untouched, and so does this.
+    # A folder is read to its end by a worker that can't be called off. A crash at any point leaves each topic adopted
+    # or untouched, and so does this.
     process.on_stop_signals(lambda name: environment.halt(INTERRUPTED if name == "SIGINT" else TERMINATED))
     clock, workers = SystemClock(), ThreadWorkers()
     failures: list[BaseException] = []

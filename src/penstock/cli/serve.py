@@ -92,8 +92,8 @@ async def _serve(settings: BrokerSettings) -> int:
 
 
 async def _start(app: BrokerApp, stop: asyncio.Event) -> None:
-    """Return when the broker serves, or end the process when it is asked to stop before. What reads a large log in a
-    worker can't be called off, and need not be: a start may be interrupted anywhere, and the kernel releases the folder.
+    """Return when the broker serves, or end the process when it is asked to stop before. A worker that reads a large
+    log can't be called off, and need not be: a start may be interrupted anywhere, and the kernel releases the folder.
     Nothing is marked as clean that was not."""
     starting, stopping = asyncio.ensure_future(app.start()), asyncio.ensure_future(stop.wait())
     await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
