@@ -15,7 +15,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
-from . import report, servers
+from . import before, report, servers
 from .harness import Bench, Failures, Plan, filesystem_of
 from .measure import Outcome, Samples, Scenario
 from .scenarios import ALL
@@ -28,10 +28,14 @@ def main() -> int:
         print("\n".join(f"{scenario.name:<26} {scenario.title}" for scenario in ALL))
         return 0
     chosen = choose(options.only)
+    kinds = options.servers.split(",")
+    if unknown := [name for name in kinds if name not in servers.KINDS]:
+        raise SystemExit(f"unknown server {', '.join(unknown)}; there are {', '.join(servers.KINDS)}")
     plan = Plan.short() if options.quick else Plan()
     if options.repetitions:
         plan = replace(plan, repetitions=options.repetitions)
     servers.Penstock.settings = tuple(options.set)
+    servers.Before.commit = options.before
     only_one = be_the_only_one()  # held until the process ends
     if only_one is None:
         raise SystemExit("another bench is running: the two would measure each other")
@@ -39,7 +43,7 @@ def main() -> int:
     # Ended from outside, the run still ends its servers: SIGTERM takes the same way out as Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     tools = Tools()
-    bench = Bench(plan, tools, options.servers.split(","), options.data_root, say)
+    bench = Bench(plan, tools, kinds, options.data_root, say)
     say(f"data in {bench.data} ({filesystem_of(bench.data)})")
     if filesystem_of(bench.data) == "tmpfs":
         say("! the data folder is on tmpfs: the fsync figures will say nothing; use --data-root")
@@ -88,6 +92,8 @@ def write(folder: Path, started: str, plan: Plan, outcomes: list[Outcome], bench
     path = folder / f"{started}.json"
     content = {
         "date": started[:10],
+        "commit": before.revision(),
+        "before": servers.Before.commit if servers.Before.name in bench.kinds else None,
         "machine": machine(bench),
         "plan": asdict(plan),
         "penstock_settings": list(servers.Penstock.settings),
@@ -154,7 +160,13 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a short run, for a look")
     parser.add_argument("--only", default="", metavar="NAME,...", help="scenarios whose name contains one of these")
     parser.add_argument("--list", action="store_true", help="list the scenarios")
-    parser.add_argument("--servers", default=",".join(servers.KINDS), metavar="NAME,...", help="default: %(default)s")
+    parser.add_argument(
+        "--servers",
+        default=",".join(servers.ORDINARY),
+        metavar="NAME,...",
+        help="default: %(default)s; also: before, which is Penstock at an earlier commit",
+    )
+    parser.add_argument("--before", default=before.COMMIT, metavar="COMMIT", help="of 'before'; default: %(default)s")
     parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="runs per server")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for Penstock")
     parser.add_argument("--data-root", type=Path, default=BUILD, help="data folders are made and removed in here")

@@ -113,9 +113,22 @@ class Outcome:
             "title": scenario.title,
             "method": scenario.method,
             "figures": figures,
+            "ratios": ratios(figures),
             "bars": [bar.judge(self.samples) for bar in scenario.bars],
             "left_out": self.left_out,
         }
+
+
+def ratios(figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, dict[str, float]]]:
+    """By row and metric, best and median against the same row of `before`; empty where there is none."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for name, shown in figures.items():
+        earlier = figures.get("before" if name == "penstock" else f"before, {name}", {})
+        for key in shown:
+            if key in earlier and earlier[key]["best"] and earlier[key]["median"]:
+                ratio = {pick: shown[key][pick] / earlier[key][pick] for pick in ("best", "median")}
+                found.setdefault(name, {})[key] = ratio
+    return found
 
 
 def interleave(

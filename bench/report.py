@@ -19,6 +19,11 @@ def figure(shown: dict[str, Any]) -> str:
     return f"{best} ({middle}) {shown['unit']}" if len(shown["all"]) > 1 else f"{best} {shown['unit']}"
 
 
+def ratio(shown: dict[str, float]) -> str:
+    """best (median)"""
+    return f"{shown['best']:.2f}x ({shown['median']:.2f}x)"
+
+
 def bar_line(bar: dict[str, Any]) -> str:
     if bar["verdict"] == "not measured":
         return "not measured"
@@ -31,6 +36,10 @@ def scenario_text(scenario: Report) -> str:
     lines = [f"  {scenario['title']}"]
     for server, figures in scenario["figures"].items():
         lines.append(f"    {server:<16} " + "   ".join(figure(shown) for shown in figures.values()))
+    for server, ratios in scenario.get("ratios", {}).items():
+        units = scenario["figures"][server]
+        parts = [f"{ratio(shown)} {units[key]['unit']}" for key, shown in ratios.items()]
+        lines.append(f"    {server:<16} to before: " + "   ".join(parts))
     for bar in scenario["bars"]:
         lines.append(f"    bar: {bar['text']}: {bar_line(bar)} -> {MARKS[bar['verdict']]}")
     return "\n".join(lines)
@@ -53,7 +62,7 @@ def text(report: Report) -> str:
 def markdown(report: Report) -> str:
     """One row per scenario; the peers' columns appear only when one of the scenarios has them."""
     scenarios = report["scenarios"]
-    known = ["penstock", "kafka", "kafka-fsync", "mock"]
+    known = ["penstock", "before", "kafka", "kafka-fsync", "mock"]
     servers = [name for name in known if any(name in scenario["figures"] for scenario in scenarios)]
     others = {name for scenario in scenarios for name in scenario["figures"]} - set(known)
     heads = ["load", *servers, *(["others"] if others else []), "bar", "measured", "holds"]
@@ -107,13 +116,22 @@ def _row(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def main(arguments: list[str]) -> int:
-    stored = sorted(RESULTS.glob("*.json"))
-    path = Path(arguments[0]) if arguments else (stored[-1] if stored else None)
+def stored(arguments: list[str]) -> Report | None:
+    """The result file that is named, or the newest; None, and said so, when there is none."""
+    files = sorted(RESULTS.glob("*.json"))
+    path = Path(arguments[0]) if arguments else (files[-1] if files else None)
     if path is None or not path.exists():
         print("no result file; run `make bench` first", file=sys.stderr)
+        return None
+    report: Report = json.loads(path.read_text())
+    return report
+
+
+def main(arguments: list[str]) -> int:
+    report = stored(arguments)
+    if report is None:
         return 1
-    print(markdown(json.loads(path.read_text())), end="")
+    print(markdown(report), end="")
     return 0
 
 

@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from . import procstat
+from . import before, procstat
 from .tools import ORACLE, Tools
 from .wire import RequestFailed, Wire
 
@@ -176,14 +176,45 @@ class Penstock(Server):
     settings: tuple[str, ...] = ()  # more --set arguments, from the command line of the bench
 
     def command(self) -> list[str]:
+        command = [self.program(), "serve", "--listen", self.bootstrap, "--data-dir", str(self.folder)]
+        for setting in (*SWEEP_OFTEN, *self.settings):
+            command += ["--set", self.own(setting)]
+        return command
+
+    def program(self) -> str:
         beside_us = Path(sys.executable).parent / "penstock"
         program = str(beside_us) if beside_us.exists() else shutil.which("penstock")
         if program is None:
             raise CannotStart("no penstock command in this environment")
-        command = [program, "serve", "--listen", self.bootstrap, "--data-dir", str(self.folder)]
-        for setting in (*SWEEP_OFTEN, *self.settings):
-            command += ["--set", setting]
-        return command
+        return program
+
+    def own(self, setting: str) -> str:
+        """The setting as this server calls it."""
+        return setting
+
+
+class Before(Penstock):
+    """Penstock at an earlier commit, from an environment of its own: to see what changed, in one run."""
+
+    name = "before"
+    commit = before.COMMIT  # or what the command line of the bench says
+
+    def __init__(self, folder: Path, tools: Tools) -> None:
+        super().__init__(folder, tools)
+        self.title = f"Penstock at {self.commit}"
+
+    def prepare(self) -> None:
+        try:
+            before.build(self.commit)
+        except before.CannotBuild as error:
+            raise CannotStart(f"{self.title} can't be had: {error}") from None
+
+    def program(self) -> str:
+        return before.program()
+
+    def own(self, setting: str) -> str:
+        prefix = f"{Penstock.name}."
+        return f"{before.script()}.{setting.removeprefix(prefix)}" if setting.startswith(prefix) else setting
 
 
 class PenstockMetrics(Penstock):
@@ -261,7 +292,12 @@ class Mock(Server):
         return line
 
 
-KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (Penstock, PenstockMetrics, Kafka, KafkaFlushing, Mock)}
+KINDS: dict[str, type[Server]] = {
+    kind.name: kind for kind in (Penstock, Before, PenstockMetrics, Kafka, KafkaFlushing, Mock)
+}
+OURS = (Penstock.name, Before.name)
+ORDINARY = tuple(name for name in KINDS if name != Before.name)
+"""Those that run unless the command line names others."""
 
 
 def free_port() -> int:

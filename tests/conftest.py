@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,10 +26,9 @@ OVERRIDE = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
 
 
 def pytest_configure() -> None:
-    """A shell starts what runs in its background deaf to Ctrl-C, and whatever that starts: the tests of Ctrl-C could
-    only fail."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    from support.signals import keep_ignored_signals_from_children
+
+    keep_ignored_signals_from_children()
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from penstock.config.broker_settings import OWN_DEFAULTS, USED_SETTINGS
+from penstock.config.broker_settings import OWN_DEFAULTS
 from penstock.config.documentation import documentation
 from penstock.config.setting import LONG_MAX, TYPE_NAMES, Setting
 from penstock.config.settings import broker_settings
 from penstock.config.sources import variable_of
 from penstock.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from penstock.config.without_effect import security_reason
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
 
@@ -37,6 +38,15 @@ for all, *per-broker* ones for one broker only, *read-only* ones not at all.
 """
 
 
+_WITHOUT_EFFECT = """\
+Kafka's other settings. Their names and values are checked, so that files and tools made for Kafka work. Given at the
+start (command line, environment, file) with a value that is not the default, a security setting is *refused*: the
+broker would look secured and be open. The same goes for `listener.name.*`, `super.users` and
+`allow.everyone.if.no.acl.found`. The others are *named*: one warning at the start lists them, and `penstock config`
+marks them as `no effect`.
+"""
+
+
 def page() -> str:
     known = broker_settings()
     accepted = [setting for setting in known.values() if not setting.used]
@@ -59,12 +69,17 @@ def page() -> str:
             ),
         ),
         "## The broker\n",
-        _table(("setting", "type", "default", "change", ""), (_broker_row(each) for each in USED_SETTINGS.values())),
+        _table(
+            ("setting", "type", "default", "change", ""), (_broker_row(each) for each in known.values() if each.used)
+        ),
         "Defaults that are not Kafka's:\n",
         "\n".join(f"- `{name}`: {why}" for name, why in OWN_DEFAULTS.items()) + "\n",
         "## Accepted without effect\n",
-        "Kafka's other settings. Their names and values are checked, so that files and tools made for Kafka work.\n",
-        _table(("setting", "type", "default", "change", ""), (_broker_row(each) for each in accepted)),
+        _WITHOUT_EFFECT,
+        _table(
+            ("setting", "type", "default", "change", "another value at the start", ""),
+            ((*_broker_row(each)[:4], _at_start(each), _broker_row(each)[4]) for each in accepted),
+        ),
     ]
     return "\n".join(parts)
 
@@ -79,6 +94,10 @@ def _broker_row(setting: Setting) -> tuple[str, ...]:
         setting.mode,
         sentence.replace(": accepted without effect", ""),
     )
+
+
+def _at_start(setting: Setting) -> str:
+    return "named" if security_reason(setting.name) is None else "refused"
 
 
 def _default(setting: Setting) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..harness import Bench
 from ..measure import CPU_PER_GB, CPU_PER_REQUEST, MB_PER_S, P50, P99, REQUESTS_PER_S, Bar, Sample, Samples, Scenario
-from ..servers import Server
+from ..servers import OURS, Server
 from .requests import request_once
 from .throughput import BIG_BATCHES, produce_once
 
@@ -20,7 +20,7 @@ BARE_FILE_BYTES = 100_000_000
 
 def _one_record(partitions: int) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        names = bench.servers("penstock", "kafka-fsync")
+        names = bench.servers(*OURS, "kafka-fsync")
         topic = bench.new_topic(names, partitions)
 
         def load(server: Server, seconds: float) -> Sample:
@@ -34,7 +34,7 @@ def _one_record(partitions: int) -> Callable[[Bench], Samples]:
 
 
 def _batches(bench: Bench) -> Samples:
-    names = bench.servers("penstock", "kafka", "kafka-fsync")
+    names = bench.servers(*OURS, "kafka", "kafka-fsync")
     topic = bench.new_topic(names)
     client = BIG_BATCHES | {"acks": "all"}
 

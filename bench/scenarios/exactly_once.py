@@ -10,11 +10,10 @@ Kafka and with its own mock broker, which does nothing for a producer id, show h
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 
 from ..harness import Bench, watched
 from ..measure import CLIENT_CPU_PER_GB, CPU_PER_GB, MB_PER_S, Bar, Sample, Samples, Scenario
-from ..servers import Server
+from ..servers import OURS, Server
 from ..tools import JAVA_PRODUCER
 from .throughput import BIG_BATCHES, produce_once
 
@@ -41,13 +40,16 @@ def _raw_once(server: Server, topic: str, seconds: float, load: str) -> Sample:
 
 
 def _raw(bench: Bench) -> Samples:
-    names = bench.servers("penstock")
+    names = bench.servers(*OURS)
     topic = bench.new_topic(names)
-    if not names:
-        return {}
+    rows = _rows(names, RAW_LOADS, RAW_LOADS)
     bench.warm_up(names, lambda server, seconds: _raw_once(server, topic, seconds, "plain"))
-    server = bench.server("penstock")
-    return bench.in_turns(list(RAW_LOADS), partial(_raw_once, server, topic, bench.plan.run_s))
+
+    def one_run(row: str) -> Sample:
+        name, load = rows[row]
+        return _raw_once(bench.server(name), topic, bench.plan.run_s, load)
+
+    return bench.in_turns(list(rows), one_run)
 
 
 # --- librdkafka
@@ -69,7 +71,7 @@ WITH_OTHERS = (ALIKE, "idempotent", "transactional")
 
 
 def _librdkafka(bench: Bench) -> Samples:
-    names = bench.servers("penstock", *OTHERS)
+    names = bench.servers(*OURS, *OTHERS)
     topic = bench.new_topic(names)
     rows = _rows(names, LOADS, WITH_OTHERS)
 
@@ -106,7 +108,7 @@ def _java_once(server: Server, topic: str, seconds: float, load: str) -> Sample:
 
 
 def _java(bench: Bench) -> Samples:
-    names = bench.servers("penstock", "kafka")
+    names = bench.servers(*OURS, "kafka")
     topic = bench.new_topic(names)
     rows = _rows(names, JAVA_LOADS, JAVA_LOADS)
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from ..harness import Bench, watched
 from ..measure import Bar, Metric, Sample, Samples, Scenario
-from ..servers import START_MAX_S, Kafka, Penstock, Server
+from ..servers import OURS, START_MAX_S, Kafka, Penstock, Server
 from ..wire import RequestFailed, Wire, text
 from .groups import NO_COORDINATOR_YET, find_coordinator
 
@@ -199,7 +199,7 @@ def _on_fresh(bench: Bench, first_join_waits_ms: int, load: Callable[[Server], A
                 find_coordinator(wire, "g", time.monotonic() + START_MAX_S)
             return asyncio.run(_one(load, server))
 
-    return bench.in_turns(bench.alone("penstock", "kafka"), one_run)
+    return bench.in_turns(bench.alone(*OURS, "kafka"), one_run)
 
 
 async def _one(load: Callable[[Server], Awaitable[Sample]], server: Server) -> Sample:

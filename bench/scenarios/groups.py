@@ -9,7 +9,7 @@ import time
 
 from ..harness import Bench, watched
 from ..measure import CPU_PER_REQUEST, P50, P99, REQUESTS_PER_S, Bar, Metric, Sample, Samples, Scenario
-from ..servers import RECYCLED, START_MAX_S, Server
+from ..servers import OURS, RECYCLED, START_MAX_S, Server
 from ..wire import RequestFailed, Wire, text
 
 OFFSET_COMMIT, FIND_COORDINATOR, LIST_GROUPS, API_VERSIONS = 8, 10, 16, 18
@@ -111,7 +111,7 @@ def _commit_on(port: int, topic: str, seconds: float) -> tuple[list[float], int]
 
 
 def _commits(bench: Bench) -> Samples:
-    names = bench.servers("penstock", "kafka", "kafka-fsync")
+    names = bench.servers(*OURS, "kafka", "kafka-fsync")
     topic = bench.new_topic(names)
     return bench.side_by_side(names, lambda server, seconds: commits(server, topic, seconds))
 
@@ -149,7 +149,7 @@ def _load(bench: Bench) -> Samples:
             server.prepare()
             return load_once(server)
 
-    return bench.in_turns(bench.alone("penstock", "kafka"), one_run)
+    return bench.in_turns(bench.alone(*OURS, "kafka"), one_run)
 
 
 SCENARIOS = (

@@ -6,7 +6,7 @@ import time
 
 from ..harness import Bench, watched
 from ..measure import CPU_PER_REQUEST, REQUESTS_PER_S, Bar, Metric, Sample, Samples, Scenario
-from ..servers import Server
+from ..servers import OURS, Server
 from .requests import request_once
 from .startup import first_ack_s
 from .throughput import BIG_BATCHES
@@ -74,7 +74,7 @@ def _many_partitions(bench: Bench) -> Samples:
                 time.sleep(bench.plan.idle_s)
             return {"start_s": started, "idle_cpu_percent": used["cpu_s"] / used["seconds"] * 100}
 
-    return bench.some_runs(bench.alone("penstock", "kafka"), bench.plan.repetitions, one_run)
+    return bench.some_runs(bench.alone(*OURS, "kafka"), bench.plan.repetitions, one_run)
 
 
 SCENARIOS = (

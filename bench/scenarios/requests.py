@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..harness import Bench, watched
 from ..measure import CPU_PER_REQUEST, P50, P99, REQUESTS_PER_S, Bar, Sample, Samples, Scenario
-from ..servers import Server
+from ..servers import OURS, Server
 
 METRICS = (REQUESTS_PER_S, CPU_PER_REQUEST, P50, P99)
 
@@ -24,7 +24,7 @@ def request_once(server: Server, topic: str, seconds: float, **options: int) -> 
 
 def _one_record(connections: int, depth: int) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        names = bench.servers("penstock", "kafka", "mock")
+        names = bench.servers(*OURS, "kafka", "mock")
         topic = bench.new_topic(names)
 
         def load(server: Server, seconds: float) -> Sample:

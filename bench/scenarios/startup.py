@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ..harness import Bench
 from ..measure import RSS, Bar, Metric, Sample, Samples, Scenario
-from ..servers import RECYCLED, START_MAX_S, Server
+from ..servers import OURS, RECYCLED, START_MAX_S, Server
 from ..wire import RequestFailed, Wire
 from .throughput import BIG_BATCHES
 
@@ -57,7 +57,7 @@ def _start(bench: Bench) -> Samples:
             server.stop()
             return {"first_ack_s": first, "clean_restart_s": first_ack_s(server, "first", create=False)[0]}
 
-    return bench.in_turns(bench.alone("penstock", "kafka"), one_run)
+    return bench.in_turns(bench.alone(*OURS, "kafka"), one_run)
 
 
 Load = Callable[[Bench, Server], list[str]]  # the command of a client that loads the server
@@ -69,7 +69,7 @@ def _crash(load: Load) -> Callable[[Bench], Samples]:
         def one_run(name: str) -> Sample:
             return crash_once(bench, name, load)
 
-        ours = bench.some_runs(bench.alone("penstock"), bench.plan.repetitions, one_run)
+        ours = bench.some_runs(bench.alone(*OURS), bench.plan.repetitions, one_run)
         return {**ours, **bench.some_runs(bench.alone("kafka"), 1, one_run)}
 
     return run
@@ -109,7 +109,7 @@ def _idle_memory(bench: Bench) -> Samples:
             time.sleep(bench.plan.idle_s)
             return {"rss_mb": server.rss_mb()}
 
-    return bench.some_runs(bench.alone("penstock", "kafka"), bench.plan.repetitions, one_run)
+    return bench.some_runs(bench.alone(*OURS, "kafka"), bench.plan.repetitions, one_run)
 
 
 def _light_connections(bench: Bench) -> Samples:
@@ -136,7 +136,7 @@ def _light_connections(bench: Bench) -> Samples:
                 raise RequestFailed(f"the light clients failed: {done}")
             return {"rss_mb": peak_mb}
 
-    return bench.some_runs(bench.alone("penstock", "kafka"), bench.plan.repetitions, one_run)
+    return bench.some_runs(bench.alone(*OURS, "kafka"), bench.plan.repetitions, one_run)
 
 
 def _command(bench: Bench) -> Samples:

@@ -8,12 +8,12 @@ from typing import Any
 
 from ..harness import Bench, watched
 from ..measure import CPU_PER_GB, MB_PER_S, RSS, Bar, Sample, Samples, Scenario
-from ..servers import Server
+from ..servers import OURS, Server
 from ..tools import LoadFailed
 
 BIG_BATCHES = {"linger.ms": "5", "batch.size": "1000000", "acks": "1"}
 SMALL_BATCHES = {"linger.ms": "0", "batch.size": "16384", "acks": "1"}
-SERVERS = ("penstock", "kafka", "mock")
+SERVERS = (*OURS, "kafka", "mock")
 
 
 def produce_once(server: Server, topic: str, seconds: float, **options: Any) -> Sample:
@@ -43,7 +43,7 @@ def _produce(record_bytes: int, client: dict[str, str]) -> Callable[[Bench], Sam
 
 def _consume(bench: Bench) -> Samples:
     """The topic fits into the page cache and is read several times from its beginning."""
-    names = bench.servers("penstock", "kafka")
+    names = bench.servers(*OURS, "kafka")
     topic = bench.new_topic(names, configs={})
     for name in list(names):
         bench.say(f"    filling {name} with {bench.plan.consume_bytes / 1e9:.0f} GB")

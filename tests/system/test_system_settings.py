@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from penstock.protocol.schema.delete_records import DeleteRecordsRequest
 from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
 from support.batches import CODECS, Rec, build, now_ms
-from support.broker import BrokerProcess
+from support.broker import BrokerProcess, run_penstock
 from support.verbs import EARLIEST, Topic, append, create_topic, end_offset, list_offset, produce, stored
 from support.waiting import eventually
 from support.wire import Wire
 
 INVALID_RECORD = 87
+INVALID_REQUEST = 42
 VALUE = os.urandom(100_000)
 QUICK = {
     "log.initial.task.delay.ms": 0,
@@ -37,6 +39,33 @@ def set_config(wire: Wire, name: str, value: str) -> None:
 
 def segments(broker: BrokerProcess) -> int:
     return len(list(broker.log_folder("orders").glob("*.log")))
+
+
+def test_a_broker_does_not_start_with_a_security_setting_that_would_do_nothing(tmp_path: Path) -> None:
+    done = run_penstock("serve", "--data-dir", str(tmp_path / "data"), "--set", "authorizer.class.name=x")
+    assert (done.returncode, done.stdout) == (2, "")
+    (sentence,) = done.stderr.splitlines()
+    assert sentence.startswith("penstock: authorizer.class.name (from --set) would have no effect: ")
+    assert not (tmp_path / "data").exists()
+
+
+def test_settings_without_effect_are_named_in_one_line_at_the_start(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker = make_broker(settings={"num.io.threads": 16, "background.threads": 10, "min.insync.replicas": 2}).start()
+    broker.stop()
+    (line,) = [line for line in broker.logs().splitlines() if "without effect" in line]
+    assert line.endswith("settings without effect here: min.insync.replicas, num.io.threads")
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e400", "9" * 5_000])
+def test_a_number_that_is_none_is_refused_while_the_broker_runs_too(broker: BrokerProcess, value: str) -> None:
+    message = IncrementalAlterConfigsRequest
+    with Wire(broker.bootstrap_servers) as wire:
+        for name in ("log.cleaner.io.buffer.load.factor", "max.connections.per.ip.overrides", "log.cleaner.backoff.ms"):
+            text = f"h:{value}" if name.endswith("overrides") else value
+            row = message.AlterableConfig(name=name, config_operation=0, value=text)
+            resource = message.AlterConfigsResource(resource_type=4, resource_name="1", configs=[row])
+            (answer,) = wire.call(message(resources=[resource]), 1).responses
+            assert answer.error_code == INVALID_REQUEST, name
 
 
 @pytest.mark.parametrize(

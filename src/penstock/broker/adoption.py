@@ -17,6 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from itertools import count, groupby, islice
 from typing import NamedTuple
 
+from penstock.broker.start_checks import read_metadata
 from penstock.cluster.controller import Controller
 from penstock.cluster.features import OF_A_NEW_CLUSTER
 from penstock.cluster.follower import ImageFollower
@@ -100,7 +101,7 @@ async def adopt(
             defaults=settings.topics,
             validate_topic_configs=lambda configs: check_topic(configs, settings.effective),
         )
-        await follower.start()
+        await read_metadata(follower, settings.storage.data_dir)
         return await _Adoption(settings, ports, logs, controller, on_read).run(topics, dry_run=dry_run)
     finally:
         await logs.close()

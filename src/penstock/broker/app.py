@@ -27,6 +27,7 @@ from penstock.broker.replicas import Replicas
 from penstock.broker.security.authorizer import AllowAll
 from penstock.broker.server import Server
 from penstock.broker.services import Broker
+from penstock.broker.start_checks import check_folder, read_metadata
 from penstock.broker.transaction_coordinator import TransactionCoordinator
 from penstock.broker.turns import Turns
 from penstock.cluster.controller import Controller
@@ -146,7 +147,8 @@ class BrokerApp:
         self._server = self._make_server()
         await self._serve_metrics()
         endpoints = [await self._listen(listener) for listener in settings.network.listeners]
-        await follower.start()
+        await read_metadata(follower, settings.storage.data_dir)
+        await check_folder(self._image, ports.fs, ports.workers, settings.storage.data_dir)
         cluster_id = await join_cluster(
             controller,
             endpoints=endpoints,

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.arguments import describe
-from penstock.cli.failures import FAILED, OK, CommandFailed, counted
+from penstock.cli.failures import FAILED, INTERRUPTED, OK, TERMINATED, CommandFailed, counted
 from penstock.cli.setting_options import add_settings
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
 async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[Candidate]:
     from penstock.broker.adoption import AdoptionPorts, adopt
     from penstock.cli.progress import Progress
-    from penstock.cli.serve import METADATA_FILE
+    from penstock.runtime import environment, process
     from penstock.runtime.clock import SystemClock
     from penstock.runtime.files import DiskFileSystem
     from penstock.runtime.metastore_copy import copy_to_look_into
@@ -67,7 +67,11 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
     from penstock.runtime.random import SystemRandom
     from penstock.runtime.tasks import LoopTasks
     from penstock.runtime.workers import ThreadWorkers
+    from penstock.storage.folder import METADATA_STORE
 
+    # A folder is read to its end by a worker that can't be called off. A crash at any point leaves each topic adopted
+    # or untouched, and so does this.
+    process.on_stop_signals(lambda name: environment.halt(INTERRUPTED if name == "SIGINT" else TERMINATED))
     clock, workers = SystemClock(), ThreadWorkers()
     failures: list[BaseException] = []
     bar: Progress | None = None
@@ -78,7 +82,7 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
             bar = Progress("Checking", total_bytes, unit="bytes").__enter__()
         bar.advance(size_bytes)
 
-    own_file = f"{settings.storage.data_dir}/{METADATA_FILE}"
+    own_file = f"{settings.storage.data_dir}/{METADATA_STORE}"
     try:
         with copy_to_look_into(own_file) if options.dry_run else nullcontext(own_file) as store_file:
             ports = AdoptionPorts(

@@ -1,4 +1,5 @@
-"""``penstock config``: the settings in force, and where each comes from. Secrets are masked."""
+"""``penstock config``: the settings in force, where each comes from, and which have no effect here. Secrets are
+masked."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from penstock.cli.setting_options import add_settings
 if TYPE_CHECKING:
     from penstock.config.effective import Effective
 
-_HEAD = ("setting", "value", "from")
+_HEAD = ("setting", "value", "from", "")
 _VALUE_WIDTH_MAX = 40
 """A longer value pushes its origin to the right rather than making every line long."""
 
@@ -46,8 +47,12 @@ def run(effective: Effective, *, all: bool = False, json: bool = False) -> int:
     elif not rows:
         print("every setting has its default; `penstock config --all` shows them")
     else:
-        shown = [(row.name, "" if row.value is None else row.value, row.origin) for row in rows]
-        widths = [max(len(line[column]) for line in (*shown, _HEAD)) for column in (0, 1)]
-        for name, value, origin in (_HEAD, *shown):
-            print(f"{name:<{widths[0]}}  {value:<{min(widths[1], _VALUE_WIDTH_MAX)}}  {origin}")
+        shown = [
+            (row.name, "" if row.value is None else row.value, row.origin, "" if row.has_effect else "no effect")
+            for row in rows
+        ]
+        widths = [max(len(line[column]) for line in (*shown, _HEAD)) for column in range(3)]
+        for name, value, origin, note in (_HEAD, *shown):
+            line = f"{name:<{widths[0]}}  {value:<{min(widths[1], _VALUE_WIDTH_MAX)}}  {origin:<{widths[2]}}  {note}"
+            print(line.rstrip())
     return 0

@@ -1,6 +1,7 @@
 """``penstock serve``: run a broker until a signal asks it to stop.
 
-Exit codes: 0 after a clean stop; 1 when the broker could not start or its disk failed; 2 for wrong settings.
+Exit codes: 0 after a stop that was asked for, before the broker was ready too; 1 when it could not start or its disk
+failed; 2 for wrong settings.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from penstock.cli.failures import in_words
 from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
+from penstock.config.without_effect import without_effect
 from penstock.model import BrokerError
 from penstock.runtime import environment, process
 from penstock.runtime.clock import SystemClock
@@ -29,10 +31,9 @@ from penstock.runtime.sync_process import SyncProcess
 from penstock.runtime.tasks import LoopTasks
 from penstock.runtime.workers import ThreadWorkers
 from penstock.storage.errors import DataFolderUnusable
+from penstock.storage.folder import METADATA_STORE
 from penstock.storage.looks import TURNS_AT_ONCE
 from penstock.telemetry import logs
-
-METADATA_FILE = "penstock-metadata.sqlite"
 
 log = logging.getLogger("penstock")
 lifecycle = logging.getLogger(logs.LIFECYCLE)
@@ -40,11 +41,14 @@ lifecycle = logging.getLogger(logs.LIFECYCLE)
 
 def serve(options: argparse.Namespace) -> int:
     try:
-        settings = load_settings(options).settings
+        effective = load_settings(options)
     except ConfigError as error:
         print(f"penstock: {error}", file=sys.stderr)
         return 2
+    settings = effective.settings
     logs.configure(format=settings.output.format, level=settings.output.level, stream=sys.stderr)
+    if names := without_effect(effective.static):
+        log.warning("settings without effect here: %s", ", ".join(names))
     process.prepare_process()
     return process.run(_serve(settings))
 
@@ -67,14 +71,14 @@ async def _serve(settings: BrokerSettings) -> int:
         syncer=syncer,
         tasks=tasks,
         network=TcpNetwork(backlog=settings.network.backlog),
-        open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_FILE}", clock),
+        open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_STORE}", clock),
         look_at_process=process_facts,
     )
     app = BrokerApp(settings, ports, on_fatal=_disk_failed)
     stop = asyncio.Event()
     process.on_stop_signals(lambda _: stop.set())
     try:
-        await app.start()
+        await _start(app, stop)
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
         print(f"penstock: {in_words(error)}", file=sys.stderr)
         return 1
@@ -89,6 +93,19 @@ async def _serve(settings: BrokerSettings) -> int:
     await workers.close()
     lifecycle.info("stopped")
     return 0
+
+
+async def _start(app: BrokerApp, stop: asyncio.Event) -> None:
+    """Return when the broker serves, or end the process when it is asked to stop before. A worker that reads a large
+    log can't be called off, and need not be: a start may be interrupted anywhere, and the kernel releases the folder.
+    Nothing is marked as clean that was not."""
+    starting, stopping = asyncio.ensure_future(app.start()), asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if not starting.done():
+        lifecycle.info("stopped before it was ready")
+        environment.halt(0)
+    stopping.cancel()
+    await starting
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:

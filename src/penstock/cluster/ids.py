@@ -19,7 +19,10 @@ def parse_id(text: str) -> TopicId:
     """The 16 bytes behind ``text``; ``ValueError`` when it is no such id."""
     if len(text) != 22:
         raise ValueError(f"{text!r} is no id: an id has 22 characters")
-    return TopicId(urlsafe_b64decode(text + "=="))
+    raw = urlsafe_b64decode(text + "==")  # leaves out what is not of its alphabet
+    if len(raw) != 16:
+        raise ValueError(f"{text!r} is no id: it has other characters than letters, digits, '-' and '_'")
+    return TopicId(raw)
 
 
 def new_uuid(random: Random) -> bytes:

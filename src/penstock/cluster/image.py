@@ -20,8 +20,18 @@ from penstock.cluster import keys
 from penstock.cluster.delta import Delta, PartitionChange
 from penstock.cluster.ids import parse_id
 from penstock.cluster.names import clash_name, may_clash
-from penstock.cluster.rows import BrokerRow, ClusterRow, Endpoint, FeatureRow, PartitionState, TopicRow, decode
-from penstock.model import InvariantBroken, TopicId, invariant
+from penstock.cluster.rows import (
+    BadEntry,
+    BrokerRow,
+    ClusterRow,
+    Endpoint,
+    FeatureRow,
+    PartitionState,
+    ProducerIdBlockRow,
+    TopicRow,
+    decode,
+)
+from penstock.model import TopicId, invariant
 from penstock.ports import Changes, Entry, Listing
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -99,6 +109,16 @@ class MetadataImage:
     def key_revision(self, key: str) -> int:
         """When ``key`` last changed; 0: it does not exist. What a compare in a transaction asks for."""
         return self._revisions.get(key, 0)
+
+    def check_whole(self) -> None:
+        """Raises ``BadEntry`` where a topic lacks a partition that it counts. Its partitions are always written before
+        or with the topic's key, so a missing one was lost; the topic itself is not visible."""
+        for name in sorted(self._topic_keys.keys() - self.topics.keys()):
+            key = self._topic_keys[name]
+            held = self._partitions.get(key.topic_id, {})
+            missing = next(index for index in range(key.partitions) if index not in held)
+            why = f"it is missing, and the topic {name} has {key.partitions} partitions"
+            raise BadEntry(keys.partition(key.topic_id, missing), why)
 
     # --- changing: the follower only
 
@@ -212,6 +232,8 @@ class _Step:
             self._features.add(key[len(keys.FEATURES) :])
         elif key == keys.CLUSTER:
             image.cluster_id = decode(key, entry.value, ClusterRow).id
+        elif key == keys.PRODUCER_ID_BLOCK:
+            decode(key, entry.value, ProducerIdBlockRow)  # read when a block is taken; a bad one shows at the start
         image._revisions[key] = entry.mod_revision
 
     def delete(self, key: str) -> None:
@@ -298,7 +320,7 @@ class _Step:
         self._names.add(name)
 
     def _put_broker(self, entry: Entry) -> None:
-        image, broker_id = self._image, int(entry.key[len(keys.BROKERS) :])
+        image, broker_id = self._image, _number_in(entry.key[len(keys.BROKERS) :], entry.key)
         row = decode(entry.key, entry.value, BrokerRow)
         known = image.brokers.get(broker_id)
         # A watch does not tell the revision of the creation; a listing does.
@@ -324,11 +346,17 @@ def _differences(before: TopicImage | None, after: TopicImage) -> list[Partition
 
 def _partition_of(key: str) -> tuple[TopicId, int]:
     text, _, index = key[len(keys.PARTITIONS) :].partition("/")
-    return _id_of(text, key), int(index)
+    return _id_of(text, key), _number_in(index, key)
+
+
+def _number_in(text: str, key: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 10):
+        raise BadEntry(key, f"'{text}' is not a number")
+    return int(text)
 
 
 def _id_of(text: str, key: str) -> TopicId:
     try:
         return parse_id(text)
     except ValueError as error:
-        raise InvariantBroken(f"the metadata store holds something unreadable under {key}: {error}") from error
+        raise BadEntry(key, error) from error

@@ -3,13 +3,20 @@ older broker can read what a newer one wrote."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
 from penstock.model import InvariantBroken
 
 R = TypeVar("R")
+
+
+class BadEntry(InvariantBroken):
+    """The store holds something that this program can't have written: the message names the key and the reason."""
+
+    def __init__(self, key: str, why: object) -> None:
+        super().__init__(f"bad entry {key}: {why}")
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
@@ -38,7 +45,7 @@ class BrokerRow(Row, frozen=True, omit_defaults=True):
 
 class TopicRow(Row, frozen=True):
     id: str
-    partitions: int
+    partitions: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class NameRow(Row, frozen=True):
@@ -79,11 +86,12 @@ def encode(row: object) -> bytes:
 
 
 def decode(key: str, value: bytes, kind: type[R]) -> R:
+    """Raises ``BadEntry``."""
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
         row: R = decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvariantBroken(f"the metadata store holds something unreadable under {key}: {error}") from error
+        raise BadEntry(key, error) from error
     return row

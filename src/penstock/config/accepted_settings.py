@@ -40,7 +40,6 @@ _ROWS = (
     Setting("broker.session.timeout.ms", INT, "9000"),
     Setting("client.quota.callback.class", CLASS, None),
     Setting("config.providers", LIST, "", mode=CLUSTER_WIDE),
-    Setting("connection.failed.authentication.delay.ms", INT, "100", between(0)),
     Setting("connections.max.reauth.ms", LONG, "0"),
     Setting("controlled.shutdown.enable", BOOLEAN, "true"),
     Setting("controller.performance.always.log.threshold.ms", LONG, "2000", between(0), internal=True),

@@ -16,7 +16,7 @@ from penstock.config.effective import Effective
 from penstock.config.groups import GroupSettings
 from penstock.config.listeners import Listener, parse_address, parse_listeners
 from penstock.config.log import LogConfig
-from penstock.config.setting import ConfigError, Value
+from penstock.config.setting import INT_MAX, ConfigError, Value, shortened, trimmed, whole_number
 from penstock.config.topics import log_defaults, topic_config
 from penstock.config.transactions import TransactionSettings
 
@@ -37,6 +37,8 @@ SESSION_EVICTION_MIN_MS = 120_000
 """A fetch session that was used within this time makes no room for a new one. Kafka has no setting for it either."""
 CLEANER_BUFFER_BYTES = 1_048_576
 """Each thread of compaction needs more than this: Kafka's rule and its words."""
+ASSIGNORS = ("uniform", "range")
+"""Kafka also takes the names of Java classes."""
 _NOBODY: Mapping[str, int] = MappingProxyType({})
 
 
@@ -156,6 +158,7 @@ def _network(read: _Reader) -> NetworkSettings:
             f"{memory_setting} ({read.number(memory_setting)}) must be at least socket.request.max.bytes "
             f"({request_bytes_max}), or no request of that size could ever be received"
         )
+    _check_idle_time(read)
     overrides = _per_ip(read.text("max.connections.per.ip.overrides"))
     if read.number("max.connections.per.ip") == 0 and not overrides:
         raise ConfigError("max.connections.per.ip can be 0 only if max.connections.per.ip.overrides is set")
@@ -177,6 +180,15 @@ def _network(read: _Reader) -> NetworkSettings:
         response_memory_bytes_max=read.number("penstock.response.memory.bytes"),
         inflight_max=read.number("penstock.connection.inflight.max"),
     )
+
+
+def _check_idle_time(read: _Reader) -> None:
+    idle_ms, delay_ms = read.number("connections.max.idle.ms"), read.number("connection.failed.authentication.delay.ms")
+    if 0 <= idle_ms <= delay_ms:
+        raise ConfigError(
+            f"connection.failed.authentication.delay.ms={delay_ms} should always be less than "
+            f"connections.max.idle.ms={idle_ms} to prevent failed authentication responses from timing out"
+        )
 
 
 def _metrics(read: _Reader) -> MetricsSettings | None:
@@ -221,7 +233,7 @@ def _groups(read: _Reader) -> GroupSettings:
         consumer_assignment_interval_ms_min=read.number("group.consumer.min.assignment.interval.ms"),
         consumer_assignment_interval_ms_max=read.number("group.consumer.max.assignment.interval.ms"),
         consumer_members_max=read.number("group.consumer.max.size"),
-        consumer_assignors=read.words("group.consumer.assignors"),
+        consumer_assignors=_assignors(read),
         consumer_migration_policy=read.text("group.consumer.migration.policy").lower(),
         consumer_regex_refresh_interval_ms=read.number("group.consumer.regex.refresh.interval.ms"),
         metadata_characters_max=read.number("offset.metadata.max.bytes"),
@@ -232,6 +244,15 @@ def _groups(read: _Reader) -> GroupSettings:
         topic_replication_factor=read.number("offsets.topic.replication.factor"),
         topic_segment_bytes=read.number("offsets.topic.segment.bytes"),
     )
+
+
+def _assignors(read: _Reader) -> tuple[str, ...]:
+    names = read.words("group.consumer.assignors")
+    unknown = [name for name in names if name not in ASSIGNORS]
+    if unknown or not names:
+        why = f"unknown assignor '{shortened(unknown[0])}'" if unknown else "it must not be empty"
+        raise ConfigError(f"group.consumer.assignors: {why}, there are {' and '.join(ASSIGNORS)}")
+    return names
 
 
 def _has_consumer_groups(read: _Reader) -> bool:
@@ -280,7 +301,7 @@ def _compaction(read: _Reader) -> CompactionSettings:
         is_enabled=read.flag("log.cleaner.enable") and threads > 0,
         threads=max(1, threads),
         dedupe_buffer_bytes=buffer_bytes,
-        load_factor=read.fraction("log.cleaner.io.buffer.load.factor"),
+        load_factor=min(1.0, max(0.0, read.fraction("log.cleaner.io.buffer.load.factor"))),  # the buffer stays a bound
         io_buffer_bytes=read.number("log.cleaner.io.buffer.size"),
         bytes_per_s_max=read.fraction("log.cleaner.io.max.bytes.per.second"),
         backoff_ms=read.number("log.cleaner.backoff.ms"),
@@ -300,16 +321,14 @@ def _check_times(effective: Effective) -> None:
         raise ConfigError("log.retention.ms must be unlimited (-1) or, greater than or equal to 1")
 
 
-COUNT_DIGITS_MAX = 10
-
-
 def _per_ip(text: str) -> Mapping[str, int]:
     found: dict[str, int] = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        host, colon, count = pair.rpartition(":")
-        if not colon or not host or not (count.isascii() and count.isdigit() and len(count) <= COUNT_DIGITS_MAX):
-            raise ConfigError(f"max.connections.per.ip.overrides: '{pair}' should be HOST:COUNT")
-        found[host.strip()] = int(count)
+    for pair in text.rstrip(", ").split(",") if text.strip(", ") else ():
+        host, colon, number = map(trimmed, pair.rpartition(":"))
+        count = whole_number(number, INT_MAX)
+        if not colon or not host or count is None:
+            raise ConfigError(f"max.connections.per.ip.overrides: '{shortened(trimmed(pair))}' should be HOST:COUNT")
+        found[host] = count
     return MappingProxyType(found)
 
 

@@ -62,6 +62,7 @@ _ROWS = (
     Setting("compression.lz4.level", INT, "9", between(1, 17), CLUSTER_WIDE),
     Setting("compression.type", STRING, "producer", one_of(*COMPRESSION_TYPES), CLUSTER_WIDE),
     Setting("compression.zstd.level", INT, "3", between(-131_072, 22), CLUSTER_WIDE),
+    Setting("connection.failed.authentication.delay.ms", INT, "100", between(0), used=False),
     Setting("connections.max.idle.ms", LONG, "600000"),
     Setting("controller.listener.names", LIST, ""),
     Setting("default.replication.factor", INT, "1"),
@@ -122,7 +123,7 @@ _ROWS = (
     Setting("log.message.timestamp.after.max.ms", LONG, "3600000", between(0), CLUSTER_WIDE),
     Setting("log.message.timestamp.before.max.ms", LONG, str(LONG_MAX), between(0), CLUSTER_WIDE),
     Setting("log.message.timestamp.type", STRING, "CreateTime", one_of(*TIMESTAMP_TYPES), CLUSTER_WIDE),
-    Setting("log.preallocate", BOOLEAN, "false", mode=CLUSTER_WIDE),
+    Setting("log.preallocate", BOOLEAN, "false", mode=CLUSTER_WIDE, used=False),
     Setting("log.retention.bytes", LONG, "-1", mode=CLUSTER_WIDE),
     Setting("log.retention.check.interval.ms", LONG, "300000", between(1)),
     Setting("log.retention.hours", INT, "168"),
@@ -140,7 +141,7 @@ _ROWS = (
     Setting("max.incremental.fetch.session.cache.slots", INT, "1000", between(0)),
     Setting("max.request.partition.size.limit", INT, "2000", between(1)),
     Setting("message.max.bytes", INT, "1048588", between(0), CLUSTER_WIDE),
-    Setting("min.insync.replicas", INT, "1", between(1), CLUSTER_WIDE),
+    Setting("min.insync.replicas", INT, "1", between(1), CLUSTER_WIDE, used=False),
     Setting("node.id", INT, "1", between(0)),
     Setting("num.partitions", INT, "1", between(1)),
     Setting("num.recovery.threads.per.data.dir", INT, "2", between(1), CLUSTER_WIDE),
@@ -177,7 +178,7 @@ _ROWS = (
     Setting("transaction.state.log.replication.factor", SHORT, "3", between(1)),
     Setting("transaction.state.log.segment.bytes", INT, "104857600", between(1)),
     Setting("transactional.id.expiration.ms", INT, "604800000", between(1)),
-    Setting("unclean.leader.election.enable", BOOLEAN, "false", mode=CLUSTER_WIDE),
+    Setting("unclean.leader.election.enable", BOOLEAN, "false", mode=CLUSTER_WIDE, used=False),
 )
 
 USED_SETTINGS: dict[str, Setting] = {row.name: row for row in _ROWS}

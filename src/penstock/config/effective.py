@@ -36,6 +36,7 @@ class SettingRow(NamedTuple):
     name: str
     value: str | None
     origin: str
+    has_effect: bool = True
 
 
 class Effective:
@@ -137,7 +138,7 @@ class Effective:
                 shown = None if text is None else MASK
             else:
                 shown = to_text(setting.parse(text)) if text is not None else None
-            yield SettingRow(name, shown, self.origin(name, source))
+            yield SettingRow(name, shown, self.origin(name, source), setting is None or setting.used)
 
     def origin(self, name: str, source: int) -> str:
         """In words: where a value of that source comes from."""

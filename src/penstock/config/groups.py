@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import msgspec
 
-INT_MAX = 2_147_483_647
+from penstock.config.setting import INT_MAX, trimmed, whole_number
 
 
 class GroupTimes(msgspec.Struct, frozen=True):
@@ -88,8 +88,7 @@ class GroupSettings(msgspec.Struct, frozen=True):
 
 def _times(texts: Mapping[str, str]) -> GroupTimes:
     def number(name: str) -> int | None:
-        text = texts.get(name, "").strip()
-        return int(text) if text.isascii() and text.isdigit() else None
+        return whole_number(trimmed(texts.get(name, "")), INT_MAX)
 
     return GroupTimes(
         session_timeout_ms=number("consumer.session.timeout.ms"),

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from penstock.config.setting import ConfigError
+from penstock.config.setting import ConfigError, shortened, whole_number
 
 _WILDCARDS = ("", "0.0.0.0", "::")
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 
 
@@ -58,10 +59,11 @@ def parse_address(text: str) -> tuple[str, int]:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ConfigError(f"'{text}' is not an address: write an IPv6 host in brackets, as in [::1]:9092")
-    if not colon or not (port.isascii() and port.isdigit() and len(port) <= 5) or int(port) > 65_535:
-        raise ConfigError(f"'{text}' is not an address: it should be HOST:PORT, as in 127.0.0.1:9092")
-    return host, int(port)
+        raise ConfigError(f"'{shortened(text)}' is not an address: write an IPv6 host in brackets, as in [::1]:9092")
+    number = whole_number(port, 65_535) if port.isascii() and port.isdigit() else None
+    if not colon or number is None:
+        raise ConfigError(f"'{shortened(text)}' is not an address: it should be HOST:PORT, as in 127.0.0.1:9092")
+    return host, number
 
 
 def _listener(end: Endpoint, told: Endpoint | None, protocols: dict[str, str], hostname: str) -> Listener:
@@ -83,7 +85,9 @@ def _endpoints(setting: str, texts: Sequence[str]) -> list[Endpoint]:
     for text in texts:
         name, separator, address = text.strip().partition("://")
         if not separator or not name:
-            raise ConfigError(f"{setting}: '{text}' should be NAME://HOST:PORT, as in PLAINTEXT://127.0.0.1:9092")
+            raise ConfigError(
+                f"{setting}: '{shortened(text)}' should be NAME://HOST:PORT, as in PLAINTEXT://127.0.0.1:9092"
+            )
         try:
             host, port = parse_address(address)
         except ConfigError as error:
@@ -107,5 +111,9 @@ def _protocols(text: str) -> dict[str, str]:
         name, colon, protocol = pair.partition(":")
         if not colon:
             raise ConfigError(f"listener.security.protocol.map: '{pair}' should be NAME:PROTOCOL")
+        if protocol.strip().upper() not in PROTOCOLS:
+            raise ConfigError(
+                f"Invalid security protocol `{shortened(protocol.strip())}` defined in listener.security.protocol.map"
+            )
         found[name.strip().upper()] = protocol.strip().upper()
     return found

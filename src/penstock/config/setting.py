@@ -5,6 +5,8 @@ Pure. The sentences in ``InvalidValue`` are the ones that Kafka's clients know: 
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 
 import msgspec
@@ -30,8 +32,17 @@ class InvalidValue(ConfigError):
     """A value that its setting does not take; the message names the setting."""
 
 
+VALUE_SHOWN_MAX = 200
+"""Of a value in a sentence: whoever sends megabytes need not get them back, nor find them in the log."""
+
+
+def shortened(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= VALUE_SHOWN_MAX else f"{text[:VALUE_SHOWN_MAX]}..."
+
+
 def invalid(name: str, value: object, why: str) -> InvalidValue:
-    return InvalidValue(f"Invalid value {value} for configuration {name}: {why}")
+    return InvalidValue(f"Invalid value {shortened(value)} for configuration {name}: {why}")
 
 
 Check = Callable[[str, Value], None]
@@ -160,48 +171,77 @@ def _is_replica(word: str) -> bool:
 # --- text to value ----------------------------------------------------------------------------------------------------
 
 
+def trimmed(text: str) -> str:
+    """As Java trims: everything up to the space goes, and no other white space."""
+    return text.strip(_UP_TO_SPACE)
+
+
+_UP_TO_SPACE = "".join(map(chr, range(33)))
+_AROUND_COMMAS = " \t\n\v\f\r"
+# Each reads a text once, however long it is and wherever it goes wrong.
+_WHOLE = re.compile(r"([+-]?)(?=\d)0*+(\d{0,40})")
+_DECIMAL = re.compile(r"([+-]?([0-9]++(\.[0-9]*+)?|\.[0-9]++)([eE][+-]?[0-9]+)?)[fFdD]?")
+_HEXADECIMAL = re.compile(r"([+-]?0[xX]([0-9a-fA-F]++(\.[0-9a-fA-F]*+)?|\.[0-9a-fA-F]++)[pP][+-]?[0-9]+)[fFdD]?")
+_NOT_FINITE = re.compile(r"[+-]?(NaN|Infinity)")
+
+
+def whole_number(text: str, most: int) -> int | None:
+    """What Java's ``parseInt`` and ``parseLong`` take (digits of any script, but not "1_000"), from ``-most - 1`` to
+    ``most``; None for everything else, however long it is."""
+    found = _WHOLE.fullmatch(text)
+    if found is None or max(text) > "\uffff":  # Java looks at 16 bits at a time
+        return None
+    value = int(found[1] + (found[2] or "0"))
+    return value if -most - 1 <= value <= most else None
+
+
 def _boolean(name: str, text: str) -> Value:
-    word = text.strip().lower()
+    word = trimmed(text).lower()
     if word not in ("true", "false"):
         raise invalid(name, text, "Expected value to be either true or false")
     return word == "true"
 
 
 def _string(name: str, text: str) -> Value:
-    return text.strip()
+    return trimmed(text)
 
 
 def _whole(type_: int) -> Callable[[str, str], Value]:
     most = _WHOLE_MAX[type_]
 
     def convert(name: str, text: str) -> Value:
-        word = text.strip()
-        digits = word[1:] if word[:1] in ("+", "-") else word
-        if digits.isascii() and digits.isdigit() and len(digits) <= 40:  # int() also takes "1_0" and other digits
-            value = int(word)
-            if -most - 1 <= value <= most:
-                return value
-        raise invalid(name, text, f"Not a number of type {TYPE_NAMES[type_]}")
+        value = whole_number(trimmed(text), most)
+        if value is None:
+            raise invalid(name, text, f"Not a number of type {TYPE_NAMES[type_]}")
+        return value
 
     return convert
 
 
 def _double(name: str, text: str) -> Value:
-    word = text.strip()
-    if word[-1:] in ("f", "F", "d", "D") and word[-2:-1].isdigit():
-        word = word[:-1]  # Java takes its own suffixes
+    """What Java's ``parseDouble`` takes, if it is finite. Kafka takes NaN too, which no range keeps out."""
+    word = trimmed(text)
     try:
-        if "_" in word or not word.isascii():
-            raise ValueError
-        return float(word)
-    except ValueError:
-        raise invalid(name, text, "Not a number of type DOUBLE") from None
+        if found := _DECIMAL.fullmatch(word):
+            value = float(found[1])
+        elif found := _HEXADECIMAL.fullmatch(word):
+            value = float.fromhex(found[1])
+        elif _NOT_FINITE.fullmatch(word):
+            value = math.inf
+        else:
+            raise invalid(name, text, "Not a number of type DOUBLE")
+    except OverflowError:
+        value = math.inf
+    if not math.isfinite(value):
+        raise invalid(name, text, "Value must be a finite number")
+    return value
 
 
 def _list(name: str, text: str) -> Value:
-    if not text.strip():
+    whole = trimmed(text)
+    if not whole:
         return ()
-    words = tuple(dict.fromkeys(word.strip() for word in text.split(",")))  # doubles say nothing new
+    words = tuple(dict.fromkeys(word.strip(_AROUND_COMMAS) for word in whole.split(",")))  # doubles say nothing new
     if "" in words:
         raise InvalidValue(f"Configuration '{name}' values must not be empty.")
     return words

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from penstock.config.effective import Effective
 from penstock.config.setting import ConfigError, InvalidValue
 from penstock.config.settings import broker_setting, broker_settings, family, topic_setting
+from penstock.config.without_effect import OF_AUTHORIZERS, refusal
 
 PREFIX = "PENSTOCK_"
 OWN = "penstock."
@@ -62,6 +63,8 @@ def load(
     for each in given:
         _check(each)
     static, origins = _merge(given)
+    if (sentence := refusal(static, origins)) is not None:
+        raise ConfigError(sentence)
     if static.get("advertised.listeners", "").startswith(_FIRST_LISTENER):
         first = static.get("listeners", "PLAINTEXT://").partition("://")[0]
         static["advertised.listeners"] = first + static["advertised.listeners"][len(_FIRST_LISTENER) :]
@@ -101,10 +104,10 @@ def _from_environment(environ: Mapping[str, str], others: Collection[str]) -> It
             for name, value in _pairs(text):
                 yield Given(name, value, variable, 1)
         else:
-            names = names or {variable_of(name): name for name in broker_settings()}
+            names = names or {variable_of(name): name for name in (*broker_settings(), *OF_AUTHORIZERS)}
             if variable not in names:
                 short_forms = [PREFIX + form.upper().replace("-", "_") for form in (*SHORT_FORMS, "config", "set")]
-                raise ConfigError(f"{variable} stands for no setting{_nearest(variable, [*short_forms, *names])}")
+                raise ConfigError(f"unknown variable {variable}{_nearest(variable, [*short_forms, *names])}")
             yield Given(names[variable], text.strip(), variable, 1)
 
 
@@ -136,7 +139,7 @@ def _from_file(path: str, read_file: Callable[[str], bytes]) -> Iterator[Given]:
         table = tomllib.loads(read_file(path).decode())
     except OSError as error:
         raise ConfigError(f"the settings file {path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # the reader's own, and what Python says of a number that is too long
         raise ConfigError(f"the settings file {path} is not TOML: {error}") from None
     for name, text in _flat(table, "", path):
         yield _from_short(name, text, path, 2) if name in SHORT_FORMS else Given(name, text, path, 2)
@@ -179,6 +182,8 @@ def _from_short(short: str, text: str, where: str, strength: int) -> Given:
 
 def _check(given: Given) -> None:
     setting = broker_setting(given.name)
+    if setting is None and given.name in OF_AUTHORIZERS:
+        return
     if setting is None:
         raise ConfigError(_unknown(given))
     try:
@@ -195,14 +200,15 @@ def _unknown(given: Given) -> str:
         names = BROKER_NAMES.get(given.name)
         hint = f": the broker's default for it is {names[0].name}" if names else ""
         return f"{given.name} (from {given.where}) is a setting of topics, not of the broker{hint}"
-    return f"{given.name} (from {given.where}) is no setting{_nearest(given.name, [*broker_settings(), *SHORT_FORMS])}"
+    near = _nearest(given.name, [*broker_settings(), *SHORT_FORMS])
+    return f"unknown setting {given.name} (from {given.where}){near}"
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
     import difflib
 
     found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f": did you mean {found[0]}?" if found else ""
+    return f", did you mean {found[0]}?" if found else ""
 
 
 def _merge(given: Sequence[Given]) -> tuple[dict[str, str], dict[str, str]]:

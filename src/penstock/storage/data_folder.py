@@ -139,6 +139,19 @@ def look(fs: FileSystem, data_dir: str, known: Mapping[TopicPartition, TopicId],
     return contents
 
 
+def partitions_with_data(fs: FileSystem, data_dir: str) -> list[TopicPartition]:
+    """The partitions whose folders hold files of Kafka's, sorted. A folder that is only called like one does not count,
+    nor does one that is set aside or about to be removed."""
+    found = []
+    for name in fs.list_dir(data_dir):
+        tp, path = names.parse_folder_name(name), f"{data_dir}/{name}"
+        if tp is None or not fs.is_dir(path):
+            continue
+        if any(file.endswith(names.LOG) or file == names.PARTITION_METADATA for file in fs.list_dir(path)):
+            found.append(tp)
+    return sorted(found)
+
+
 def _take_clean_marker(fs: FileSystem, data_dir: str) -> bool:
     path = f"{data_dir}/{names.CLEAN_SHUTDOWN}"
     if not fs.exists(path):

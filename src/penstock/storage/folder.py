@@ -41,6 +41,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 SYNC_FAILED = ".penstock_sync_failed"
 META_PROPERTIES = "meta.properties"
+METADATA_STORE = "penstock-metadata.sqlite"
 JOURNALS = (".penstock_journal_a", ".penstock_journal_b")  # no topic's folder is named so
 
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TXN_INDEX)
@@ -144,8 +145,10 @@ def decode_meta_properties(data: bytes) -> FolderIdentity:
         if fields["version"] != "1":
             raise BadFile(f"{META_PROPERTIES} has version {fields['version']}, only 1 is known")
         return FolderIdentity(fields["cluster.id"], int(fields["node.id"]), fields.get("directory.id", ""))
-    except (KeyError, ValueError) as error:
-        raise BadFile(f"{META_PROPERTIES}: {error!r}") from None
+    except KeyError as error:
+        raise BadFile(f"{META_PROPERTIES} has no {error.args[0]}") from None
+    except ValueError:
+        raise BadFile(f"{META_PROPERTIES}: node.id is '{fields['node.id'][:20]}', which is not a number") from None
 
 
 # --- .kafka_cleanshutdown ---------------------------------------------------------------------------------------------

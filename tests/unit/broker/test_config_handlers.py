@@ -38,6 +38,7 @@ OTHERWISE = {
     "/ by zero": "a slip of Kafka's with log.cleaner.threads=0",
     "[listeners]": "the listeners cannot change while running, neither for one broker nor for all",
     "org.apache": "a logger of Kafka's own",
+    "NaN": "a number that is in every range: refused",
 }
 
 

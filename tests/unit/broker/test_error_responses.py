@@ -125,6 +125,9 @@ class Tasks:
         return self.running[-1]
 
 
+async def there_is_room() -> None: ...
+
+
 class FakeConnection:
     listener: ListenerInfo = LISTENER
     principal = "User:ANONYMOUS"
@@ -134,6 +137,7 @@ class FakeConnection:
         self.frames: list[bytes] = []
         self.is_closed = False
         self.held = 0
+        self.server = SimpleNamespace(room_for_an_answer=there_is_room)
 
     def park(self) -> FakeConnection:
         return self

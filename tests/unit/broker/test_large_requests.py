@@ -146,13 +146,13 @@ def test_a_large_request_without_a_place_is_not_decoded_and_waits_for_its_turn(
         for _ in range(10):
             await asyncio.sleep(0)
         assert len(decoded) == LARGE_AT_ONCE
-        assert world.server.frame_pool.in_use_bytes > 0  # where the others are counted
+        assert world.server.frame_memory.in_use_bytes > 0  # where the others are counted
         connections[LARGE_AT_ONCE][0].connection_lost(None)  # one goes away while it waits
         staying = [transport for connection, transport in connections if not connection.closed]
         await world.until(lambda: all(transport.written for transport in staying))
         assert len(decoded) == LARGE_AT_ONCE + 2
         assert decoded == sorted(decoded)  # in the order in which they came
-        assert world.server.frame_pool.in_use_bytes == 0
+        assert world.server.frame_memory.in_use_bytes == 0
 
     served(scenario)
 

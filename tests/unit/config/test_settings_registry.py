@@ -24,7 +24,7 @@ from penstock.config.documentation import documentation
 from penstock.config.effective import Effective
 from penstock.config.groups import GroupSettings
 from penstock.config.log import LogConfig
-from penstock.config.setting import TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
+from penstock.config.setting import DOUBLE, TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
 from penstock.config.settings import broker_setting, broker_settings, topic_setting
 from penstock.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
 from penstock.config.transactions import TransactionSettings
@@ -131,10 +131,73 @@ def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> Non
     assert java_double(value) == text
 
 
-@pytest.mark.parametrize("text", ["1_0", "٣", "0x10", "1.0", "", " ", "--1", "9" * 50])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1_0",
+        "0x10",
+        "1.0",
+        "",
+        " ",
+        "+",
+        "--1",
+        "-+1",
+        "9" * 50,
+        "9" * 5_000,
+        "\u00a05",
+        "\u20035",
+        "10k",
+        "\U0001d7d9",
+    ],
+)
 def test_what_java_does_not_read_as_a_number_is_refused(text: str) -> None:
-    with pytest.raises(InvalidValue, match="Not a number of type LONG"):
+    with pytest.raises(InvalidValue, match="Not a number of type LONG") as refused:
         TOPIC_SETTINGS["flush.messages"].parse(text)
+    assert len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(" 5\t", 5), ("+05", 5), ("-1", -1), ("\u0663", 3), ("0" * 5_000 + "7", 7), ("-9223372036854775808", -(2**63))],
+)
+def test_what_java_reads_as_a_number_is_taken(text: str, value: int) -> None:
+    assert TOPIC_SETTINGS["retention.bytes"].parse(text) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0.5f", 0.5), ("+.5e+1d", 5.0), ("5.", 5.0), ("0x1p-1", 0.5), (" 1e-300 ", 1e-300), ("-0.0", 0.0)],
+)
+def test_doubles_are_read_as_java_reads_them(text: str, value: float) -> None:
+    assert broker_settings()["log.cleaner.io.buffer.load.factor"].parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "text", ["inf", "nan", "infinity", "1_0", "1d5", "NaNd", "0x1", ".", "e5", "", "\u0663.5", "\u00a00.5", "1 0"]
+)
+def test_what_java_does_not_read_as_a_double_is_refused(text: str) -> None:
+    with pytest.raises(InvalidValue, match="Not a number of type DOUBLE"):
+        broker_settings()["log.cleaner.io.buffer.load.factor"].parse(text)
+
+
+@pytest.mark.parametrize("text", ["NaN", "+NaN", "Infinity", "-Infinity", "1e400", "-1e999", "0x1p9999"])
+@pytest.mark.parametrize(
+    "name",
+    [name for name, setting in broker_settings().items() if setting.type == DOUBLE] + ["min.cleanable.dirty.ratio"],
+)
+def test_a_number_that_is_not_finite_is_refused_by_every_setting(name: str, text: str) -> None:
+    setting = broker_settings().get(name) or TOPIC_SETTINGS[name]
+    with pytest.raises(InvalidValue, match="Value must be a finite number"):
+        setting.parse(text)
+
+
+def test_white_space_is_trimmed_as_java_trims_it() -> None:
+    enabled = broker_settings()["auto.create.topics.enable"]
+    assert enabled.parse("\x00 TRUE\r\n") is True
+    for text in ("\u00a0true", "yes", "1", ""):
+        with pytest.raises(InvalidValue, match="Expected value to be either true or false"):
+            enabled.parse(text)
+    assert broker_settings()["compression.type"].parse(" gzip ") == "gzip"
 
 
 def test_lists_are_trimmed_doubles_dropped_and_holes_refused() -> None:

@@ -156,7 +156,7 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
             ["log.segment.byte=1"],
             {},
             None,
-            "log.segment.byte (from --set) is no setting: did you mean log.segment.bytes?",
+            "unknown setting log.segment.byte (from --set), did you mean log.segment.bytes?",
         ),
         ({}, ["log.segment.bytes=1"], {}, None, "Value must be at least 1048576 (from --set)"),
         ({}, ["penstock.flush=never"], {}, None, "String must be one of: ack, interval, os (from --set)"),
@@ -173,7 +173,7 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
             [],
             {"PENSTOCK_LOG_SEGMNT_BYTES": "1"},
             None,
-            "PENSTOCK_LOG_SEGMNT_BYTES stands for no setting: did you mean PENSTOCK_LOG_SEGMENT_BYTES?",
+            "unknown variable PENSTOCK_LOG_SEGMNT_BYTES, did you mean PENSTOCK_LOG_SEGMENT_BYTES?",
         ),
         ({}, [], {"PENSTOCK_NUM_PARTITIONS": "0"}, None, "Value must be at least 1 (from PENSTOCK_NUM_PARTITIONS)"),
         ({}, [], {"PENSTOCK_SET": "x"}, None, "PENSTOCK_SET: 'x' should be name=value"),
@@ -182,7 +182,7 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
             [],
             {},
             "[log.segmen]\nbytes = 1\n",
-            "log.segmen.bytes (from penstock.toml) is no setting: did you mean log.segment.bytes?",
+            "unknown setting log.segmen.bytes (from penstock.toml), did you mean log.segment.bytes?",
         ),
         ({}, [], {}, "x = [", "the settings file penstock.toml is not TOML"),
         ({}, [], {}, "num.partitions = 2020-01-01\n", "num.partitions in penstock.toml should be a text, a number"),
@@ -197,6 +197,23 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
             "listeners is given twice: by --listen and by --set",
         ),
         ({}, ["listeners=SSL://:9092"], {}, None, "the listener SSL asks for SSL: only PLAINTEXT is served"),
+        (
+            {},
+            ["listener.security.protocol.map=PLAINTEXT:NOPE"],
+            {},
+            None,
+            "Invalid security protocol `NOPE` defined in listener.security.protocol.map",
+        ),
+        ({"listen": f"h:{'9' * 5_000}"}, [], {}, None, "it should be HOST:PORT"),
+        ({}, [f"listeners=PLAINTEXT://h:{'9' * 5_000}"], {}, None, "it should be HOST:PORT"),
+        ({}, [f"max.connections.per.ip.overrides=h:{'9' * 5_000}"], {}, None, "should be HOST:COUNT"),
+        ({}, ["max.connections.per.ip.overrides=h:5,,i:6"], {}, None, "'' should be HOST:COUNT"),
+        ({}, ["max.connections.per.ip.overrides=h:1_0"], {}, None, "'h:1_0' should be HOST:COUNT"),
+        ({}, [], {}, f"num.partitions = {'9' * 5_000}\n", "the settings file penstock.toml is not TOML"),
+        ({}, [], {}, f"x = {'[' * 5_000}", "the settings file penstock.toml is not TOML"),
+        ({}, ["group.consumer.assignors="], {}, None, "group.consumer.assignors: it must not be empty"),
+        ({}, ["group.consumer.assignors=range,x"], {}, None, "unknown assignor 'x', there are uniform and range"),
+        ({}, ["connections.max.idle.ms=100"], {}, None, "should always be less than connections.max.idle.ms=100"),
         ({}, ["listeners=X://:9092"], {}, None, "has no security protocol for the listener X"),
         ({}, ["listeners=PLAINTEXT://:1,PLAINTEXT://:2"], {}, None, "each listener must have a different name"),
         ({"advertise": "0.0.0.0:9092"}, [], {}, None, "must name a host that clients can reach"),
@@ -245,7 +262,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
 
 
 def test_the_value_of_a_secret_appears_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
-    effective = loaded(None, ["ssl.key.password=hunter2", "log.dirs=/d"])
+    effective = Effective({"ssl.key.password": "hunter2", "log.dirs": "/d"}, {"ssl.key.password": "--set"})
     run(effective)
     run(effective, json=True)
     run(effective, all=True)
@@ -265,7 +282,8 @@ def test_penstock_config_shows_an_aligned_table_with_origins(capsys: pytest.Capt
 def test_penstock_config_shows_every_default_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     run(loaded(), all=True, json=True)
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows["penstock.flush"] == {"name": "penstock.flush", "value": "ack", "origin": "default"}
+    flush = {"name": "penstock.flush", "value": "ack", "origin": "default", "has_effect": True}
+    assert rows["penstock.flush"] == flush
     assert len(rows) > 340 and "log.initial.task.delay.ms" not in rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pathlib
+import random
 import signal
 import sqlite3
 import subprocess
@@ -277,3 +278,29 @@ def test_an_idle_store_finds_foreign_commits_even_if_the_file_looks_the_same(
 )
 def test_the_end_of_a_prefix_is_the_next_string(prefix: str, end: str | None) -> None:
     assert prefix_end(prefix) == end
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_damaged_file_is_read_or_refused_and_never_ends_in_another_error(tmp_path: pathlib.Path, seed: int) -> None:
+    store = database(tmp_path)
+    for n in range(30):
+        store.transact([], [Put(f"partitions/{n}", b'{"leader": 1}' * 20)], 0)
+    store.close()
+    path, chance = tmp_path / "m.sqlite", random.Random(seed)
+    damaged = bytearray(path.read_bytes())
+    for _ in range(chance.choice((1, 2, 30))):
+        at, size = chance.randrange(len(damaged)), chance.choice((1, 4, 200, 4_096))
+        damaged[at : at + size] = chance.randbytes(len(damaged[at : at + size]))
+    path.write_bytes(damaged)
+    try:
+        again = database(tmp_path)
+    except StoreUnusable as error:
+        assert "restore" in str(error) or "another program" in str(error) or "newer release" in str(error)
+        return
+    try:
+        again.state()
+        again.list("")
+    except StorageFailed as error:
+        assert "restore" in str(error)
+    finally:
+        again.close()

@@ -297,6 +297,32 @@ def test_the_time_that_the_work_takes_itself_is_not_waited_for_again_and_all_loo
     asyncio.run(run())
 
 
+def test_a_log_held_back_by_a_pace_of_next_to_nothing_goes_on_at_another_pace_and_ends_with_its_topic() -> None:
+    async def run() -> None:
+        crawling = CompactionSettings(is_enabled=False, bytes_per_s_max=5e-324)
+        rig = Rig(config=COMPACTED, storage=StorageConfig(recovery_threads=1, compaction=crawling))
+        await rig.open()
+        compactor, clock = compactor_of(rig), rig.clock
+        is_gone = False
+        faster = asyncio.ensure_future(compactor._hold_back(1_000, clock.monotonic()))
+        deleted = asyncio.ensure_future(compactor._hold_back(1_000, clock.monotonic(), lambda: is_gone))
+        for _ in range(3):
+            await settle()
+            clock.advance(3_600)
+        assert not faster.done() and not deleted.done()
+        is_gone = True
+        await settle()
+        clock.advance(1)
+        await asyncio.wait_for(deleted, 5)
+        assert not faster.done()
+        compactor.configure(msgspec.structs.replace(crawling, bytes_per_s_max=1_000_000))
+        clock.advance(1)
+        await asyncio.wait_for(faster, 5)
+        await rig.tasks.cancel_all()
+
+    asyncio.run(run())
+
+
 def test_a_job_takes_no_longer_to_pack_for_the_pipe_with_many_producers_and_aborts() -> None:
     async def run() -> None:
         steps = []

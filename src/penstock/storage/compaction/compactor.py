@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 LOSSES_MAX = 3
 """A log over which the worker process dies as often in a row, or ends with an error that nobody knows, is left alone:
 it would only die again."""
+HOLD_BACK_STEP_S = 1.0
+"""A log that is held back looks up this often: another pace, or the end of the log, need not wait for the old one."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,8 @@ class Compactor:
         """Takes effect at once, within a cleaning that is under way too where it can: pace, and how many at a time."""
         if settings == self._settings:
             return
+        if settings.bytes_per_s_max != self._settings.bytes_per_s_max:
+            self._paid_until_s = 0.0  # at another pace the account begins anew
         self._settings = settings
         if self._loops:
             self.start()
@@ -179,6 +183,9 @@ class Compactor:
         def is_stale() -> bool:
             return log.truncations != truncations or not set(by_base.values()).issubset(log.segments)
 
+        def is_over() -> bool:
+            return self._is_gone(log) or log.truncations != truncations or not log.config.compacts
+
         if is_stale():
             raise SegmentsChanged
         try:
@@ -191,9 +198,9 @@ class Compactor:
                         self._count(log, step, self._clock.monotonic() - started)
                         await self._rounds.save_cleaned_end_offset(log, step.first_dirty_offset, truncations)
                     else:
-                        await self._hold_back(step.size_bytes, working_since)
+                        await self._hold_back(step.size_bytes, working_since, is_over)
                         working_since = self._clock.monotonic()
-                    if self._is_gone(log) or log.truncations != truncations or not log.config.compacts:
+                    if is_over():
                         raise SegmentsChanged
         except (CorruptBatch, FileNotFoundError) as error:
             if is_stale():  # it is not the disk that has changed the files
@@ -221,15 +228,17 @@ class Compactor:
             aborted=aborted,
         )
 
-    async def _hold_back(self, size_bytes: int, working_since_s: float) -> None:
-        """Wait for what the work has not taken itself of the time that so much may take, over all loops."""
+    async def _hold_back(
+        self, size_bytes: int, working_since_s: float, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Wait for what the work has not taken itself of the time that so much may take, over all loops. However slow
+        the pace is, another one takes effect soon, and work that has become pointless is not waited for."""
         rate = self._settings.bytes_per_s_max
         if rate <= 0:
             return
         self._paid_until_s = max(self._paid_until_s, working_since_s) + size_bytes / rate
-        delay_s = self._paid_until_s - self._clock.monotonic()
-        if delay_s >= 0.001:
-            await self._clock.sleep(delay_s)
+        while (delay_s := self._paid_until_s - self._clock.monotonic()) >= 0.001 and not is_over():
+            await self._clock.sleep(min(delay_s, HOLD_BACK_STEP_S))
 
     def _count(self, log: PartitionLog, cleaned: Cleaned, seconds: float) -> None:
         stats = self.stats
