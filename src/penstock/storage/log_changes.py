@@ -299,7 +299,7 @@ def _move_oldest(log: PartitionLog, bases: list[int]) -> list[str]:
 
 async def _doomed(log: PartitionLog, now_ms: int) -> int:
     """How many segments from the oldest on retention gives up; timestamps are loaded as far as they are needed."""
-    modified_ms: int | None = None
+    modified_ms: dict[Segment, int] = {}
     while True:
         verdict = retention.doomed(
             [*log.segments],
@@ -307,7 +307,7 @@ async def _doomed(log: PartitionLog, now_ms: int) -> int:
             log_start_offset=log.log_start_offset,
             up_to_end_offset=log.committed_end_offset(),
             now_ms=now_ms,
-            active_modified_ms=modified_ms,
+            modified_ms=modified_ms,
         )
         if isinstance(verdict, int):
             return verdict
@@ -315,7 +315,7 @@ async def _doomed(log: PartitionLog, now_ms: int) -> int:
             await log.reads.load(verdict)
         else:
             path = f"{log.path}/{names.file_name(verdict.base_offset, names.LOG)}"
-            modified_ms = await log.ports.workers.run(log.ports.fs.modified_ms, path)
+            modified_ms[verdict] = await log.ports.workers.run(log.ports.fs.modified_ms, path)
 
 
 # --- opening ----------------------------------------------------------------------------------------------------------

@@ -361,7 +361,7 @@ class LogReads:
         segment.max_timestamp, segment.max_timestamp_offset = scanned.max_timestamp, scanned.max_timestamp_offset
         segment.is_damaged = scanned.fault is not None
         segment.note_index_files(scanned)
-        if not scanned.is_on_disk and segment not in log.unsaved:
+        if segment.has_unwritten_entries() and segment not in log.unsaved:
             log.unsaved.append(segment)
             log.ports.on_changed(log)
 

@@ -11,7 +11,7 @@ is empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from penstock.config.log import LogConfig
 from penstock.storage.segment import Segment
@@ -24,10 +24,10 @@ def doomed(
     log_start_offset: int,
     up_to_end_offset: int,
     now_ms: int,
-    active_modified_ms: int | None = None,
+    modified_ms: Mapping[Segment, int],
 ) -> int | Segment:
-    """How many segments go; or the segment whose timestamps have to be loaded before that can be said (the active one,
-    if it has none: ``active_modified_ms``, when its file was last written to)."""
+    """How many segments go; or the segment about which more has to be known before that can be said: its timestamps, or
+    if they do not tell, when its file was last written to (``modified_ms``)."""
     excess_bytes = None
     if config.deletes and config.retention_bytes is not None:
         excess_bytes = sum(segment.size_bytes for segment in segments) - config.retention_bytes
@@ -43,9 +43,9 @@ def doomed(
                 return segment
             newest_ms = segment.max_timestamp
             if newest_ms < 0 or segment.is_damaged:  # batches behind a damaged one may be younger than those before it
-                if is_active and active_modified_ms is None:
+                if segment not in modified_ms:
                     return segment
-                newest_ms = max(newest_ms, active_modified_ms or 0 if is_active else segment.created_ms)
+                newest_ms = max(newest_ms, modified_ms[segment])
             goes = now_ms - newest_ms > config.retention_ms
         if not goes:
             return count

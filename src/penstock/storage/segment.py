@@ -131,6 +131,13 @@ class Segment:
         self.time_entries_written = scanned.time_entries_on_disk
         self.index_files_are_exact = scanned.is_on_disk
 
+    def has_unwritten_entries(self) -> bool:
+        """Whether its index files are to be written, as far as is known: indexes that were let go were."""
+        if self.index is None or self.time_index is None:
+            return False
+        entries = len(self.index), len(self.time_index)
+        return not self.index_files_are_exact or entries != (self.index_entries_written, self.time_entries_written)
+
     def finish_time_index(self) -> None:
         """The last entry, which tells retention how old the segment is."""
         if self.time_index is not None and self.max_timestamp is not None:
