@@ -78,7 +78,7 @@ async def _serve(settings: BrokerSettings) -> int:
     stop = asyncio.Event()
     process.on_stop_signals(lambda _: stop.set())
     try:
-        await _start(app, stop)
+        await _start(app, tasks, stop)
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
         print(f"penstock: {in_words(error)}", file=sys.stderr)
         return 1
@@ -95,17 +95,21 @@ async def _serve(settings: BrokerSettings) -> int:
     return 0
 
 
-async def _start(app: BrokerApp, stop: asyncio.Event) -> None:
+async def _start(app: BrokerApp, tasks: LoopTasks, stop: asyncio.Event) -> None:
     """Return when the broker serves, or end the process when it is asked to stop before. A worker that reads a large
     log can't be called off, and need not be: a start may be interrupted anywhere, and the kernel releases the folder.
     Nothing is marked as clean that was not."""
-    starting, stopping = asyncio.ensure_future(app.start()), asyncio.ensure_future(stop.wait())
-    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-    if not starting.done():
+
+    async def end_when_asked() -> None:
+        await stop.wait()
         lifecycle.info("stopped before it was ready")
         environment.halt(0)
-    stopping.cancel()
-    await starting
+
+    asked = tasks.spawn("stop during the start", end_when_asked())
+    try:
+        await app.start()
+    finally:
+        asked.cancel()
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
