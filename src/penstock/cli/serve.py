@@ -75,13 +75,23 @@ async def _serve(settings: BrokerSettings) -> int:
         look_at_process=process_facts,
     )
     app = BrokerApp(settings, ports, on_fatal=_disk_failed)
-    stop = asyncio.Event()
-    process.on_stop_signals(lambda _: stop.set())
+    stop, is_ready = asyncio.Event(), False
+
+    def asked_to_stop(_: str) -> None:
+        # A worker that reads a large log can't be called off, and need not be: a start may be interrupted anywhere, the
+        # kernel releases the folder, and nothing is marked as clean that was not.
+        if not is_ready:
+            lifecycle.info("stopped before it was ready")
+            environment.halt(0)
+        stop.set()
+
+    process.on_stop_signals(asked_to_stop)
     try:
-        await _start(app, tasks, stop)
+        await app.start()
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
         print(f"penstock: {in_words(error)}", file=sys.stderr)
         return 1
+    is_ready = True
     process.started()
     _say_ready(app, settings)
     await stop.wait()
@@ -93,23 +103,6 @@ async def _serve(settings: BrokerSettings) -> int:
     await workers.close()
     lifecycle.info("stopped")
     return 0
-
-
-async def _start(app: BrokerApp, tasks: LoopTasks, stop: asyncio.Event) -> None:
-    """Return when the broker serves, or end the process when it is asked to stop before. A worker that reads a large
-    log can't be called off, and need not be: a start may be interrupted anywhere, and the kernel releases the folder.
-    Nothing is marked as clean that was not."""
-
-    async def end_when_asked() -> None:
-        await stop.wait()
-        lifecycle.info("stopped before it was ready")
-        environment.halt(0)
-
-    asked = tasks.spawn("stop during the start", end_when_asked())
-    try:
-        await app.start()
-    finally:
-        asked.cancel()
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
