@@ -12,15 +12,22 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.storage import checkpoint_rounds, index_files, log_checkpoint
+from penstock.storage import index_files, log_checkpoint
 from penstock.storage.log import PartitionLog
 from simulation.harness.disk import SimulatedDisk
-from simulation.harness.trace import EverythingSynced, Wrote
+from simulation.harness.trace import Renamed, Truncated, Wrote
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 
 FOLDER = f"{DATA_DIR}/{TP}"
 DAY_MS = 86_400_000
 FIRST = f"{FOLDER}/00000000000000000000"
+
+
+@pytest.fixture(autouse=True)
+def small_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the real ones recovery would read logs of some hundred bytes from their start, and believe nothing."""
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 1)
+    monkeypatch.setattr(log_checkpoint, "SNAPSHOT_BYTES", 1)
 
 
 def run(test: Callable[[Rig], Awaitable[None]], **options: object) -> None:
@@ -89,9 +96,11 @@ def test_what_recovery_made_anew_is_on_disk_after_the_next_checkpoint() -> None:
         await old_records_then_new_ones_and_a_roll(rig)
         await rig.die()
         log = await rig.open()
-        await read_all(log)
-        await rig.checkpoint()
         segment = log.segments[0]
+        made = segment.index, segment.time_index
+        await read_all(log)
+        assert (segment.index, segment.time_index) == made  # the files know less
+        await rig.checkpoint()
         assert segment.index is not None and segment.time_index is not None
         durable = SimulatedDisk(rig.disk.durable_image())
         assert durable.contents(f"{FIRST}.index") == segment.index.encode()
@@ -169,7 +178,6 @@ def test_the_largest_timestamps_come_first_and_the_time_index_is_empty() -> None
 
 def test_a_checkpoint_that_was_killed_between_the_two_files_misleads_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 600)
-    monkeypatch.setattr(log_checkpoint, "SNAPSHOT_BYTES", 1)
 
     async def test(rig: Rig) -> None:
         log = await rig.open()
@@ -194,18 +202,15 @@ def test_a_checkpoint_that_was_killed_between_the_two_files_misleads_nobody(monk
     run(test)
 
 
-def test_what_a_killed_checkpoint_wrote_is_durable_before_the_recovery_point_relies_on_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(checkpoint_rounds, "SYNC_ALL_FROM_LOGS", 1)
-
+def test_what_a_killed_checkpoint_wrote_is_durable_before_the_recovery_point_relies_on_it() -> None:
     async def test(rig: Rig) -> None:
         log = await rig.open()
         await append(rig, log, *range(NOW_MS, NOW_MS + 12))
         await rig.checkpoint()
-        moment = next(at for at, op in enumerate(rig.disk.trace) if isinstance(op, EverythingSynced))
+        written = rig.disk.contents(f"{FIRST}.index")
+        moment = next(at for at, op in enumerate(rig.disk.trace) if isinstance(op, Wrote) and op.data == written)
         await rig.tasks.cancel_all()
-        rig.disk.kill_back_at(moment)
+        rig.disk.kill_back_at(moment + 1)
         again = Rig(rig.disk, config=rig.config)
         log = await again.open()
         await again.checkpoint()
@@ -216,6 +221,28 @@ def test_what_a_killed_checkpoint_wrote_is_durable_before_the_recovery_point_rel
         assert durable.contents(f"{FIRST}.index") == segment.index.encode() != b""
         assert durable.contents(f"{FIRST}.timeindex") == segment.time_index.encode() != b""
         await again.tasks.cancel_all()
+
+    run(test)
+
+
+def test_the_first_checkpoint_after_a_crash_takes_nothing_from_the_files_that_is_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(index_files, "INDEX_LAG_BYTES", 1 << 20)  # recovery believes none of it
+
+    async def test(rig: Rig) -> None:
+        log = await rig.open()
+        await append(rig, log, *range(NOW_MS, NOW_MS + 20))
+        await rig.checkpoint()
+        await rig.die()
+        log = await rig.open()
+        assert log.recovery_point == 20 and rig.manager.scanned_bytes == log.size_bytes
+        start = len(rig.disk.trace)
+        await rig.checkpoint()
+        assert log.segments[0].index_files_are_exact
+        assert not [op for op in rig.disk.trace[start:] if isinstance(op, Truncated) and op.size]
+        entries = {rig.disk.contents(f"{FIRST}.index"), rig.disk.contents(f"{FIRST}.timeindex")}
+        assert not [op for op in rig.disk.trace[start:] if isinstance(op, Wrote) and op.data in entries]
 
     run(test)
 
@@ -258,8 +285,11 @@ def test_an_index_file_that_lost_what_was_written_to_it_is_written_anew(suffix: 
         await append(rig, log, *range(NOW_MS + 40, NOW_MS + 50))
         await log.roll()
         await rig.checkpoint()  # finds that out
+        start = len(rig.disk.trace)
         await rig.checkpoint()
         assert rig.disk.contents(path).startswith(whole)
+        names = {op.name for op in rig.disk.trace[start:] if isinstance(op, Renamed)}
+        assert path.rpartition("/")[2] in names  # at once: a crash leaves the old file or the new one
         assert log.recovery_point == log.log_end_offset
 
     run(test)
