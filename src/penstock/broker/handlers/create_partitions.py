@@ -11,7 +11,7 @@ from __future__ import annotations
 from penstock.broker.api import Api
 from penstock.broker.assignments import assigned
 from penstock.broker.context import Context
-from penstock.broker.pacing import A_LOOK
+from penstock.broker.pacing import A_LOOK, A_ROW
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.cluster.topics import MorePartitions
 from penstock.model import BrokerError, ErrorCode
@@ -34,7 +34,7 @@ async def handle(ctx: Context, request: CreatePartitionsRequest) -> CreatePartit
         async for name, count in ctx.in_slices(times.items(), A_LOOK)
         if count > 1
     ]
-    async for topic in ctx.in_slices(request.topics):
+    async for topic in ctx.in_slices(request.topics, 2 * A_ROW):
         if times[topic.name] > 1:
             continue
         if is_allowed(ctx, Operation.ALTER, ResourceType.TOPIC, topic.name):

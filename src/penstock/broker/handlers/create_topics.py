@@ -28,7 +28,7 @@ from penstock.protocol.schema.create_topics import CreateTopicsRequest, CreateTo
 API = Api(key=19, versions=range(2, 8), name="CreateTopics")
 
 SETTINGS_SINCE = 5
-A_PLAN = 4 * A_ROW
+A_PLAN = 20 * A_ROW
 """What it costs to plan a topic, besides its partitions and settings."""
 
 Wanted = CreateTopicsRequest.CreatableTopic

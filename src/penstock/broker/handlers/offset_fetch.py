@@ -31,7 +31,9 @@ Row = OffsetFetchResponse.OffsetFetchResponsePartitions
 
 async def handle(ctx: Context, request: OffsetFetchRequest) -> OffsetFetchResponse:
     if ctx.version >= SEVERAL_GROUPS_SINCE:
-        groups = [await _group(ctx, asked, request.require_stable) async for asked in ctx.in_slices(request.groups)]
+        groups = [
+            await _group(ctx, asked, request.require_stable) async for asked in ctx.in_slices(request.groups, 2 * A_ROW)
+        ]
         return OffsetFetchResponse(groups=groups)
     topics = request.topics
     asked = AskedGroup(
