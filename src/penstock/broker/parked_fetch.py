@@ -32,18 +32,18 @@ class ParkedRoom:
         self.count = 0
         self.weight = 0
 
-    def has_place(self, partitions: int) -> bool:
+    def enter(self, connection: Connection, partitions: int) -> bool:
+        """Whether there is room for it."""
         weight = FETCH_WEIGHT + partitions
-        return weight <= SMALL_WEIGHT or self.weight + weight <= PARKED_WEIGHT_MAX
-
-    def enter(self, connection: Connection, partitions: int) -> None:
-        weight = FETCH_WEIGHT + partitions
+        if weight > SMALL_WEIGHT and self.weight + weight > PARKED_WEIGHT_MAX:
+            return False
         self.count += 1
         self.weight += weight
         before = connection.parked_weight
         connection.parked_weight = before + weight
         if before < CONNECTION_WEIGHT_MAX <= before + weight:
             connection.hold()
+        return True
 
     def leave(self, connection: Connection, partitions: int) -> None:
         weight = FETCH_WEIGHT + partitions
@@ -96,13 +96,12 @@ class ParkedFetch:
         self._try(force=True)
 
     def leave(self) -> None:
-        self.stop_timer()
-        self.leave_some(len(self._replicas))
-
-    def stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        for replica in self._replicas:
+            replica.fetch_waiters.pop(self, None)
+        self._replicas.clear()
 
     def leave_some(self, count: int) -> bool:
         """Leave so many partitions; whether there are more."""
