@@ -28,13 +28,14 @@ class ParkedRoom:
         self.count = 0
         self.weight = 0
 
-    def has_place(self, partitions: int) -> bool:
+    def enter(self, partitions: int) -> bool:
+        """Whether there is room for it."""
         weight = FETCH_WEIGHT + partitions
-        return weight <= SMALL_WEIGHT or self.weight + weight <= PARKED_WEIGHT_MAX
-
-    def enter(self, partitions: int) -> None:
+        if weight > SMALL_WEIGHT and self.weight + weight > PARKED_WEIGHT_MAX:
+            return False
         self.count += 1
-        self.weight += FETCH_WEIGHT + partitions
+        self.weight += weight
+        return True
 
     def leave(self, partitions: int) -> None:
         self.count -= 1
@@ -82,13 +83,12 @@ class ParkedFetch:
         self._try(force=True)
 
     def leave(self) -> None:
-        self.stop_timer()
-        self.leave_some(len(self._replicas))
-
-    def stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        for replica in self._replicas:
+            replica.fetch_waiters.pop(self, None)
+        self._replicas.clear()
 
     def leave_some(self, count: int) -> bool:
         """Leave so many partitions; whether there are more."""

@@ -141,7 +141,7 @@ class FetchWorld:
 
             return count
 
-        monkeypatch.setattr(FetchReader, "read", counted("read", FetchReader.read, 3))
+        monkeypatch.setattr(FetchReader, "read", counted("read", FetchReader.read, 2))
         monkeypatch.setattr(FetchSessions, "add", counted("add", FetchSessions.add, 2))
         monkeypatch.setattr(FetchSessions, "forget", counted("forget", FetchSessions.forget, 2))
         monkeypatch.setattr(FetchSession, "select", counted("select", FetchSession.select, 1))

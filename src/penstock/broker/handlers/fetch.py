@@ -17,7 +17,7 @@ from penstock.broker.api import Api
 from penstock.broker.connection import Connection
 from penstock.broker.handlers.fetch_answer import answer, response, told
 from penstock.broker.handlers.fetch_open import Fetch, FetchOpener, TooWide, asked_partitions
-from penstock.broker.handlers.fetch_read import FetchReader, Reading
+from penstock.broker.handlers.fetch_read import FetchReader, Reading, awaits_flush
 from penstock.broker.handlers.fetch_wide import FLUSH_WAIT_MS, WideFetches, has_undecided, is_enough
 from penstock.broker.handlers.fetch_wire import encode, failed_response
 from penstock.broker.parked_fetch import ParkedFetch, ParkedRoom
@@ -100,19 +100,20 @@ class FetchHandler:
         if fetch.is_wide:
             self._turns.queue(connection, "a wide fetch", self._wide.serve(fetch, connection.park()))
             return
-        reader = self._reader
-        reading = reader.begin(fetch)
-        reader.read(fetch, reading, fetch.wanted)
-        results = reading.end()
+        reading = self._reader.read(fetch, fetch.wanted)
+        if reading.missing:
+            reading.end()
         if reading.cold:
             self._tasks.spawn("read cold data", self._read_cold(fetch, connection.park(), reading))
         elif not is_enough(fetch, reading):
             self._park(fetch, reading, fetch.max_wait_ms)
-        elif reading.size_bytes == 0 and not reading.is_urgent and reader.awaits_flush(fetch, results):
+        elif (
+            reading.size_bytes == 0 and not reading.is_urgent and awaits_flush(fetch, reading.results, reading.replicas)
+        ):
             # What was acknowledged before this request must be found by it, as it would be in Kafka.
             self._park(fetch, reading, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
-            answer(fetch, results, None)
+            answer(fetch, reading.results, None)
 
     def _receive_wide(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
@@ -137,17 +138,16 @@ class FetchHandler:
     # --- waiting
 
     def _park(self, fetch: Fetch, reading: Reading, wait_ms: int) -> None:
-        connection, count = fetch.connection, len(fetch.wanted)
+        connection, replicas = fetch.connection, reading.replicas
         slot = connection.park()
-        if not self._room.has_place(count):
+        count = len(replicas)
+        if not self._room.enter(count):
             self._delay(fetch, reading, slot, wait_ms)
             return
-        replicas = [self._reader.replica(fetch, wanted) for wanted in fetch.wanted]
         bytes_missing = fetch.min_bytes - reading.size_bytes
         if fetch.read_committed and any(map(has_undecided, replicas)):
             bytes_missing = 1  # what a marker will make visible is appended already, and would not be counted
         parked = ParkedFetch(bytes_missing, lambda force: self._wake(fetch, slot, force=force))
-        self._room.enter(count)
 
         def leave() -> None:
             self._room.leave(count)
@@ -159,9 +159,9 @@ class FetchHandler:
 
     def _wake(self, fetch: Fetch, slot: Slot, *, force: bool) -> bool:
         """Try to answer a parked fetch; False: not enough yet, go on waiting."""
-        reading = self._reader.begin(fetch)
-        self._reader.read(fetch, reading, fetch.wanted)
-        results = reading.end()
+        reading = self._reader.read(fetch, fetch.wanted)
+        if reading.missing:
+            reading.end()
         if not reading.cold and not force and not is_enough(fetch, reading):
             return False
         self._room.leave(len(fetch.wanted))
@@ -169,7 +169,7 @@ class FetchHandler:
         if reading.cold:
             self._tasks.spawn("read cold data", self._read_cold(fetch, slot, reading))
         else:
-            answer(fetch, results, slot)
+            answer(fetch, reading.results, slot)
         return True
 
     def _delay(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:

@@ -37,20 +37,21 @@ NOT_FOUND = (
 class Reading:
     """What was found so far."""
 
-    __slots__ = ("bytes_left", "cold", "is_urgent", "missing", "results", "size_bytes")
+    __slots__ = ("bytes_left", "cold", "is_urgent", "missing", "replicas", "results", "size_bytes")
 
     def __init__(self, bytes_left: int) -> None:
         self.bytes_left = bytes_left
         self.size_bytes = 0
         self.results: list[PartitionData] = []
+        self.replicas: list[Replica] = []  # of the results, as they were when they were read
         self.missing: list[PartitionData] = []  # what does not exist comes last, as in Kafka
         self.cold: list[int] = []  # the numbers of the results whose data is not in memory
         self.is_urgent = False  # an error or a diverging log is answered at once
 
-    def end(self) -> list[PartitionData]:
+    def end(self) -> None:
+        """All was read."""
         self.results += self.missing
         self.missing = []
-        return self.results
 
 
 class FetchReader:
@@ -60,12 +61,11 @@ class FetchReader:
         self._server = server
         self._meter = meter
 
-    def begin(self, fetch: Fetch) -> Reading:
-        return Reading(1 if self._server.responses_are_piling_up else fetch.bytes_max)
-
-    def read(self, fetch: Fetch, reading: Reading, wanted_now: Iterable[FetchPartition]) -> None:
-        """Read these partitions, in order."""
-        results, cold = reading.results, reading.cold
+    def read(self, fetch: Fetch, wanted_now: Iterable[FetchPartition], reading: Reading | None = None) -> Reading:
+        """Read these partitions, in order; after those that were read before, if they were."""
+        if reading is None:
+            reading = Reading(1 if self._server.responses_are_piling_up else fetch.bytes_max)
+        results, found, cold = reading.results, reading.replicas, reading.cold
         bytes_left, size_bytes = reading.bytes_left, reading.size_bytes
         topic: str | bytes | None = None
         replicas: dict[int, Replica] = {}
@@ -81,6 +81,7 @@ class FetchReader:
                 reading.missing.append(data)
                 continue
             results.append(data)
+            found.append(replica)
             bytes_max = min(wanted.max_bytes, bytes_left)
             bytes_left = max(0, bytes_left)  # a negative limit is the first partition's; the others have none left
             try:
@@ -111,6 +112,7 @@ class FetchReader:
                 size_bytes += len(records)
                 bytes_left = max(0, bytes_left - len(records))
         reading.bytes_left, reading.size_bytes = bytes_left, size_bytes
+        return reading
 
     async def read_cold(self, fetch: Fetch, reading: Reading) -> None:
         """Read from the device, partition by partition within the limits. What is read counts as response memory."""
@@ -153,13 +155,6 @@ class FetchReader:
                 _list_aborted(data, replica, read.next_offset)
         except BrokerError as failed:
             self._fail(fetch, reading, data, failed, self._hint(wanted.key))
-
-    def awaits_flush(self, fetch: Fetch, results: Iterable[PartitionData]) -> bool:
-        """Whether some of these have data that only its flush keeps from being seen."""
-        return any(
-            _awaits_flush(self.replica(fetch, data.wanted).partition, data.wanted.fetch_offset, fetch.read_committed)
-            for data in results
-        )
 
     def replica(self, fetch: Fetch, wanted: FetchPartition) -> Replica:
         return _replica_in(self._replicas_of(fetch, wanted), wanted)
@@ -245,6 +240,14 @@ def _list_aborted(data: PartitionData, replica: Replica, end_offset: int) -> Non
     aborted = replica.partition.log.aborted
     if aborted:
         data.aborted = overlapping(aborted, from_offset=data.wanted.fetch_offset, up_to_end_offset=end_offset)
+
+
+def awaits_flush(fetch: Fetch, results: Iterable[PartitionData], replicas: Iterable[Replica]) -> bool:
+    """Whether some of these have data that only its flush keeps from being seen."""
+    for data, replica in zip(results, replicas, strict=False):
+        if _awaits_flush(replica.partition, data.wanted.fetch_offset, fetch.read_committed):
+            return True
+    return False
 
 
 def _awaits_flush(partition: Partition, fetch_offset: int, read_committed: bool) -> bool:

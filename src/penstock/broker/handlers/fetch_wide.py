@@ -14,7 +14,7 @@ from typing import Any
 from penstock.broker.connection import Connection
 from penstock.broker.handlers.fetch_answer import response, told
 from penstock.broker.handlers.fetch_open import Fetch, FetchOpener, decode_wide
-from penstock.broker.handlers.fetch_read import FetchReader, Reading
+from penstock.broker.handlers.fetch_read import FetchReader, Reading, awaits_flush
 from penstock.broker.handlers.fetch_wire import PartitionData, encode, failed_response
 from penstock.broker.parked_fetch import ParkedFetch, ParkedRoom
 from penstock.broker.replicas import Replica
@@ -84,7 +84,7 @@ class WideFetches:
         wait_ms = await self._wait_ms(fetch, reading)
         if wait_ms <= 0:
             await self._answer(fetch, reading, slot)
-        elif self._room.has_place(len(fetch.wanted)):
+        elif self._room.enter(len(fetch.wanted)):
             await self._serve_parked(fetch, reading, slot, wait_ms)
         else:
             await self._serve_late(fetch, reading, slot, wait_ms)
@@ -93,7 +93,6 @@ class WideFetches:
         wait = _Wait(fetch.min_bytes - reading.size_bytes)
         parked, count = wait.parked, len(fetch.wanted)
         slot.on_abandoned = wait.abandon
-        self._room.enter(count)
         try:
             parked.wait(self._clock.call_later(wait_ms / 1000, parked.time_is_up))
             await self._turns.slices.finish(self._stand(fetch, reading, wait))
@@ -124,7 +123,7 @@ class WideFetches:
         wait.parked.wait(self._clock.call_later(wait_ms / 1000, wait.parked.time_is_up))
         async with self._turns.aside():
             await wait.woken.wait()
-        wait.parked.stop_timer()
+        wait.parked.leave()
         slot.complete(parts)
 
     async def _answer(self, fetch: Fetch, reading: Reading, slot: Slot) -> None:
@@ -147,11 +146,11 @@ class WideFetches:
         return await self._turns.slices.finish(self._read_in_slices(fetch))
 
     def _read_in_slices(self, fetch: Fetch) -> Work[Reading]:
-        reading = self._reader.begin(fetch)
+        reading = self._reader.read(fetch, ())
         for at in range(0, len(fetch.wanted), PARTITIONS_PER_SLICE):
             if fetch.connection.closed:
                 break
-            self._reader.read(fetch, reading, fetch.wanted[at : at + PARTITIONS_PER_SLICE])
+            self._reader.read(fetch, fetch.wanted[at : at + PARTITIONS_PER_SLICE], reading)
             yield None
         reading.end()
         return reading
@@ -164,18 +163,8 @@ class WideFetches:
             return fetch.max_wait_ms
         if reading.size_bytes or reading.is_urgent:
             return 0
-        awaits_flush = await self._turns.slices.finish(self._awaits_flush(fetch, reading.results))
-        return max(fetch.max_wait_ms, FLUSH_WAIT_MS) if awaits_flush else 0
-
-    def _awaits_flush(self, fetch: Fetch, results: Sequence[PartitionData]) -> Work[bool]:
-        for at in range(0, len(results), PARTITIONS_PER_SLICE):
-            try:
-                if self._reader.awaits_flush(fetch, results[at : at + PARTITIONS_PER_SLICE]):
-                    return True
-            except BrokerError:
-                pass  # deleted since it was read
-            yield None
-        return False
+        is_coming = await self._turns.slices.finish(_awaits_flush(fetch, reading))
+        return max(fetch.max_wait_ms, FLUSH_WAIT_MS) if is_coming else 0
 
     def _stand(self, fetch: Fetch, reading: Reading, wait: _Wait) -> Work[None]:
         parked, results = wait.parked, reading.results
@@ -216,6 +205,15 @@ class _Wait:
         self.is_over = self.is_over or force
         self.woken.set()
         return False
+
+
+def _awaits_flush(fetch: Fetch, reading: Reading) -> Work[bool]:
+    for at in range(0, len(reading.replicas), PARTITIONS_PER_SLICE):
+        some = slice(at, at + PARTITIONS_PER_SLICE)
+        if awaits_flush(fetch, reading.results[some], reading.replicas[some]):
+            return True
+        yield None
+    return False
 
 
 def _told(fetch: Fetch, results: Sequence[PartitionData]) -> Work[list[PartitionData]]:
