@@ -243,6 +243,14 @@ ALLOWED: list[Allowed] = [
         ours=lambda value: value in (27, "PreparingRebalance", MISSING),
     ),
     Allowed(
+        "what a classic member owned when it joined last is its own until it gives that up: Kafka gives it to another",
+        "migration_restarts/a mixed group that may become what it likes, then only one, then only the other",
+        step="m comes while it may change|when it has changed back( and was restarted)?, the new way",
+        path=r"assignment\.topic_partitions"
+        r"|groups\[0\]\.members\[0\]\.assignment\.topic_partitions\[0\]\.partitions|groups\[0\]\.members\[1\]\.assignment",
+        ours=lambda value: value in (MISSING, [0, 1]),
+    ),
+    Allowed(
         "a batch that is not valid is refused for that, before its transaction's coordinator is asked",
         "transaction_epochs/producers that are not the one",
         step="a producer of no epoch",

@@ -88,7 +88,7 @@ class ClassicClient(Client):
         self.joined_with = topics
         self.last_beat: ErrorCode | None = None
         self.seen_partitions = -1
-        """As many as there were when it last led: leaders watch their topics."""
+        """As many as there were when it last led: leaders watch the topics of all, as the Java consumer does."""
 
     @property
     def is_settled(self) -> bool:
@@ -111,7 +111,7 @@ class ClassicClient(Client):
             self._join()
         elif self.must_sync:
             self._sync()
-        elif self._leads and self.seen_partitions != len(self.world.partitions_of(self.topics)):
+        elif self._leads and self.seen_partitions != self._partitions_of_group():
             self.must_join = True
         else:
             self._beat()
@@ -161,7 +161,7 @@ class ClassicClient(Client):
         joined = self.joined
         assert joined is not None
         given = self._given(joined) if self._leads and not joined.skip_assignment else {}
-        self.seen_partitions = len(self.world.partitions_of(self.topics))
+        self.seen_partitions = self._partitions_of_group()
         self.syncing = self.world.sync(
             self.member_id,
             self.generation,
@@ -191,6 +191,12 @@ class ClassicClient(Client):
             if holders.get(partition, to) == to:
                 given[to].add(partition)
         return {each: by_topic(held) for each, held in given.items()}
+
+    def _partitions_of_group(self) -> int:
+        """As far as it knows: only leaders are told who else is there."""
+        members = [] if self.joined is None else self.joined.members
+        topics = {topic for each in members for topic in read_subscription(each.metadata)[0]}
+        return len(self.world.partitions_of(sorted(topics)))
 
     # --- staying
 

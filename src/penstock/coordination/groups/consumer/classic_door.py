@@ -60,6 +60,10 @@ class ClassicDoor:
         joining = classic_members.Joining(request, member_id, client_id, client_host, timeout_ms, subscription)
         replaced = group.static_member(request.group_instance_id)
         member, change = classic_members.put_classic_member(draft, joining)
+        strays = classic_members.strays(group, joining, moment.topics)
+        if strays & group.owners.keys():
+            return self._put_out(group, member_id, moment, reply)
+        member = classic_members.must_give_up(draft, member, strays)
         is_downgrade = _ends_new_protocol(group, replaced, moment)
         if is_downgrade:
             if not change.is_any:
@@ -80,6 +84,19 @@ class ClassicDoor:
             reply(classic_members.joined(member))
 
         return Decision(None, records, on_committed=written, on_failed=lambda code: reply(join_refused(code)))
+
+    def _put_out(
+        self, group: ConsumerGroup, member_id: str, moment: heartbeat.Moment, reply: JoinReply
+    ) -> Decision[None]:
+        """It owns what another member has got since: the next epoch would let both commit. It gives everything up when
+        it is told that it is not in the group, and comes back as a new member. (Kafka lets it go on.)"""
+        gone = self._shared.remove(group, [group.require(member_id)], None, moment)
+        return Decision(
+            None,
+            gone.records,
+            on_committed=lambda: reply(join_refused(ErrorCode.UNKNOWN_MEMBER_ID)),
+            on_failed=lambda code: reply(join_refused(code)),
+        )
 
     def sync(self, request: SyncGroupRequest, *, version: int, reply: SyncReply) -> Decision[None]:
         refusal = sync_refusal(request, version)

@@ -7,19 +7,21 @@ assigns. Cooperative and eager consumers alike give up first what they must, sin
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from penstock.coordination.groups.classic.protocols import CONSUMER
-from penstock.coordination.groups.consumer import embedded
+from penstock.coordination.groups.consumer import embedded, records
+from penstock.coordination.groups.consumer.assignment import merged
 from penstock.coordination.groups.consumer.checks import check_instance_is_known, check_instance_is_of
 from penstock.coordination.groups.consumer.conversion import classic_members_may_join
 from penstock.coordination.groups.consumer.group import ConsumerGroup, Draft
 from penstock.coordination.groups.consumer.heartbeat import Change, Moment, put_member, replace_static, take_step
-from penstock.coordination.groups.consumer.member import ClassicMetadata, Member, MemberState
+from penstock.coordination.groups.consumer.member import ClassicMetadata, Member, MemberState, with_epochs
 from penstock.coordination.groups.consumer.subscription import bump_epoch
 from penstock.coordination.groups.consumer.target import target_is_due, update_target
 from penstock.coordination.groups.consumer.topics import TopicsView, metadata_hash
-from penstock.model import BrokerError, ErrorCode
+from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.schema.consumer_group_records import ConsumerGroupMemberMetadataValue
 from penstock.protocol.schema.consumer_protocol import ConsumerProtocolSubscription
@@ -76,6 +78,27 @@ def put_classic_member(draft: Draft, joining: Joining) -> tuple[Member, Change]:
         ),
     )
     return member, put_member(draft, before, member)
+
+
+def strays(group: ConsumerGroup, joining: Joining, topics: TopicsView) -> set[tuple[TopicId, int]]:
+    """What the member says it owns, and the group does not know that it does: it has missed a rebalance."""
+    if not joining.request.member_id:
+        return set()  # an instance that comes anew
+    owned = embedded.owned_partitions(joining.subscription, topics)
+    return {each for each in owned if group.owners.get(each) != joining.member_id}
+
+
+def must_give_up(draft: Draft, member: Member, partitions: Collection[tuple[TopicId, int]]) -> Member:
+    """They are its own until it has: nobody else had got them."""
+    if not partitions:
+        return member
+    by_topic: dict[TopicId, set[int]] = {}
+    for topic_id, partition in partitions:
+        by_topic.setdefault(topic_id, set()).add(partition)
+    revoking = merged(member.revoking, with_epochs(by_topic.items(), member.epoch))
+    member = member.changed(state=MemberState.UNREVOKED_PARTITIONS, revoking=revoking)
+    draft.write(records.current_assignment(draft.group.group_id, member))
+    return member
 
 
 def move_on(draft: Draft, change: Change, moment: Moment) -> None:

@@ -1,18 +1,22 @@
 """Classic groups become consumer groups and back, while they are in use (KIP-848, ``group.consumer.migration.policy``).
 
 Up      the first member that speaks the new protocol joins: everybody else stays in, as a classic member of a consumer
-        group, holding what it held. Its generation is its epoch.
+        group, holding what it held: what it was given last, and what it said it owns when it joined last. (Kafka
+        leaves the second out. In the middle of a rebalance a cooperative member still has it, and could commit for it
+        while another has got it.) Its generation is its epoch.
 Down    the last member that speaks the new protocol leaves, or a static one comes back as a classic member: the rest
         is a classic group again, in the generation of the group's epoch, and rebalances. (Kafka does not where the
         static one has the subscription that it had, nor when it crashes before: then what a member had not got yet,
-        or had given up, would have no reader.)
+        or had given up, would have no reader.) Written down is what its members were to hold, as in Kafka. If it goes
+        up again before they join, that is all that is known of them: who owns more is put out (``classic_door.py``).
 
 Both are one batch of records: the tombstones of the one and the whole of the other. A crash finds either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from penstock.config.groups import GroupSettings
 from penstock.coordination.groups.classic.group import ClassicGroup, Phase
@@ -27,6 +31,7 @@ from penstock.model import BrokerError, ErrorCode, TopicId
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
 from penstock.protocol.schema.consumer_group_records import ConsumerGroupMemberMetadataValue
+from penstock.protocol.schema.consumer_protocol import ConsumerProtocolSubscription
 
 _UP = ("bidirectional", "upgrade")
 _DOWN = ("bidirectional", "downgrade")
@@ -82,22 +87,25 @@ def _upgraded_members(classic: ClassicGroup, topics: TopicsView) -> list[Member]
     protocol_name = classic.protocol_name
     if protocol_name is None or protocol_name not in classic.elected_from():  # somebody has joined who lacks the last
         protocol_name = classic.elected_protocol()
-    taken: set[tuple[TopicId, int]] = set()
     try:
-        return [_upgraded(member, protocol_name, classic, topics, taken) for member in classic.members.values()]
+        read = [_read(member, protocol_name, classic, topics) for member in classic.members.values()]
     except MalformedMessage:
         raise _no_upgrade(classic, "the embedded consumer protocol is malformed") from None
+    held = _held(read)
+    return [_upgraded(each, held[each.member.member_id], classic.generation) for each in read]
 
 
-def _upgraded(
-    member: ClassicMember,
-    protocol_name: str,
-    classic: ClassicGroup,
-    topics: TopicsView,
-    taken: set[tuple[TopicId, int]],
-) -> Member:
+class _Read(NamedTuple):
+    member: ClassicMember
+    subscription: ConsumerProtocolSubscription
+    given: set[tuple[TopicId, int]]
+    owned: set[tuple[TopicId, int]]
+    """As it said when it joined."""
+
+
+def _read(member: ClassicMember, protocol_name: str, classic: ClassicGroup, topics: TopicsView) -> _Read:
     subscription = embedded.read_subscription(member.metadata(protocol_name))
-    held, user_data = embedded.read_assignment(member.assignment, topics)
+    given, user_data = embedded.read_assignment(member.assignment, topics)
     if user_data:
         raise BrokerError(
             ErrorCode.GROUP_ID_NOT_FOUND,
@@ -105,9 +113,26 @@ def _upgraded(
             "assignor is in use. Please refer to the documentation or switch to a default assignor before "
             "re-attempting the upgrade.",
         )
-    # A client's assignor may have given a partition to two; here it has one holder.
-    own = {topic_id: {each for each in held[topic_id] if (topic_id, each) not in taken} for topic_id in held}
-    taken.update((topic_id, each) for topic_id, partitions in own.items() for each in partitions)
+    partitions = {(topic_id, each) for topic_id in given for each in given[topic_id]}
+    return _Read(member, subscription, partitions, embedded.owned_partitions(subscription, topics))
+
+
+def _held(members: Sequence[_Read]) -> dict[str, dict[TopicId, set[int]]]:
+    """By member id. A client's assignor may have given a partition to two; here it has one holder. What somebody was
+    given comes first: who owned it before has given it up."""
+    holders: dict[tuple[TopicId, int], str] = {}
+    for each in members:
+        holders.update(dict.fromkeys(each.given - holders.keys(), each.member.member_id))
+    for each in members:
+        holders.update(dict.fromkeys(each.owned - holders.keys(), each.member.member_id))
+    held: dict[str, dict[TopicId, set[int]]] = {each.member.member_id: {} for each in members}
+    for (topic_id, partition), member_id in holders.items():
+        held[member_id].setdefault(topic_id, set()).add(partition)
+    return held
+
+
+def _upgraded(read: _Read, held: dict[TopicId, set[int]], generation: int) -> Member:
+    member, subscription = read.member, read.subscription
     return Member(
         member.member_id,
         instance_id=member.group_instance_id,
@@ -120,9 +145,9 @@ def _upgraded(
             session_timeout_ms=member.session_timeout_ms,
             supported_protocols=[ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols],
         ),
-        epoch=classic.generation,
-        previous_epoch=classic.generation,
-        assigned=with_epochs([(topic_id, own[topic_id]) for topic_id in own if own[topic_id]], classic.generation),
+        epoch=generation,
+        previous_epoch=generation,
+        assigned=with_epochs(held.items(), generation),
     )
 
 

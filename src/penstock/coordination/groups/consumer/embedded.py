@@ -37,6 +37,16 @@ def owned(
     ]
 
 
+def owned_partitions(subscription: ConsumerProtocolSubscription, topics: TopicsView) -> set[tuple[TopicId, int]]:
+    """The same, of the partitions that exist, one by one."""
+    found: set[tuple[TopicId, int]] = set()
+    for topic in subscription.owned_partitions:
+        facts = topics.facts(topic.topic)
+        if facts is not None:
+            found.update((facts.topic_id, each) for each in topic.partitions if 0 <= each < facts.partition_count)
+    return found
+
+
 def read_assignment(data: bytes, topics: TopicsView) -> tuple[dict[TopicId, set[int]], bytes]:
     """Of the topics that exist; and what the assignor added for itself. Raises ``MalformedMessage``."""
     if not data:  # joined, and never synced
