@@ -114,6 +114,32 @@ def test_a_wide_fetch_is_not_late_for_what_comes_between_its_slices(monkeypatch:
     run(test, partitions=MANY)
 
 
+def test_a_wide_fetch_counts_what_comes_between_its_slices_towards_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        client = world.client()
+        stand = fetch_wide.WideFetches._stand
+        first = next(iter(world.replicas))
+        await world.append(0)
+        batch_bytes = first.partition.log.size_bytes
+        first.partition.high_watermark = 0
+
+        def slowly(*arguments: Any) -> Any:
+            """A batch becomes visible at a partition that was read already."""
+            first.partition.high_watermark = 1
+            return stand(*arguments)
+
+        monkeypatch.setattr(fetch_wide.WideFetches, "_stand", slowly)
+        client.send(*range(MANY), max_wait_ms=60_000, min_bytes=2 * batch_bytes)
+        await world.settle()
+        assert client.answers() == []
+        await world.append(1)
+        assert [index for index, row in rows(await client.answer()).items() if row.records] == [0, 1]
+
+    run(test, partitions=MANY)
+
+
 def test_a_wide_fetch_that_nothing_comes_for_is_answered_when_its_time_is_up() -> None:
     async def test(world: FetchWorld) -> None:
         client = world.client()

@@ -194,6 +194,7 @@ class WideFetches:
                     or not partition.is_leader
                 ):
                     wait.woken.set()
+                    parked.count_no_bytes()  # those that came in between are not counted
                 if fetch.read_committed and has_undecided(replica):
                     parked.count_no_bytes()
             yield None
