@@ -10,6 +10,7 @@ import pytest
 
 from penstock.broker import turns
 from penstock.broker.handlers import fetch_open, fetch_wide
+from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.schema.fetch import FetchRequest
 from unit.broker.fetch_rig import FetchWorld, rows, run
@@ -163,6 +164,32 @@ def test_a_wide_fetch_whose_client_has_gone_stands_nowhere_any_more() -> None:
         await world.settle()
         assert world.handler.parked_count == 0
         assert not any(replica.fetch_waiters for replica in world.replicas)
+
+    run(test, partitions=MANY)
+
+
+@pytest.mark.parametrize("weight_max", [1_000_000, 0], ids=["with room to park", "without"])
+def test_a_wide_fetch_whose_client_has_gone_while_it_was_read_is_not_parked(
+    weight_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", weight_max)
+        tasks = len(world.rig.tasks)
+        client = world.client()
+        reading = asyncio.Event()
+        read = FetchReader.read
+
+        def note(*arguments: Any) -> None:
+            reading.set()
+            read(*arguments)
+
+        monkeypatch.setattr(FetchReader, "read", note)
+        client.send(*range(MANY), max_wait_ms=60_000)
+        await reading.wait()
+        client.connection.connection_lost(None)
+        await world.settle()
+        assert world.handler.parked_count == 0
+        assert len(world.rig.tasks) == tasks
 
     run(test, partitions=MANY)
 

@@ -82,6 +82,8 @@ class WideFetches:
             fetch.wanted = list(fetch.session.partitions.values())
         reading = await self._read(fetch)
         wait_ms = await self._wait_ms(fetch, reading)
+        if fetch.connection.closed:
+            return  # from here on its slot says so
         if wait_ms <= 0:
             await self._answer(fetch, reading, slot)
         elif self._room.has_place(len(fetch.wanted)):
@@ -119,6 +121,8 @@ class WideFetches:
     async def _serve_late(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
         """No room to stand at its partitions: answer with what there is, when its time is up."""
         parts = await self._response(fetch, reading)
+        if fetch.connection.closed:
+            return
         wait = _Wait(1)
         slot.on_abandoned = wait.abandon
         wait.parked.wait(self._clock.call_later(wait_ms / 1000, wait.parked.time_is_up))
