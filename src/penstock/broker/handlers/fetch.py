@@ -140,7 +140,7 @@ class FetchHandler:
         connection, count = fetch.connection, len(fetch.wanted)
         slot = connection.park()
         if not self._room.has_place(count):
-            self._delay(fetch, reading, slot, wait_ms)
+            self._delay(fetch, slot, wait_ms)
             return
         replicas = [self._reader.replica(fetch, wanted) for wanted in fetch.wanted]
         bytes_missing = fetch.min_bytes - reading.size_bytes
@@ -172,10 +172,13 @@ class FetchHandler:
             answer(fetch, results, slot)
         return True
 
-    def _delay(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
-        """No room to stand at its partitions: answer with what there is, when its time is up."""
+    def _delay(self, fetch: Fetch, slot: Slot, wait_ms: int) -> None:
+        """No room to stand at its partitions: answer with what there is, when its time is up. The answer is kept for
+        so long: it has one batch at most."""
         connection = fetch.connection
-        parts = response(fetch, told(fetch, reading.results))
+        reading = self._reader.begin(fetch, one_batch=True)
+        self._reader.read(fetch, reading, fetch.wanted)
+        parts = response(fetch, told(fetch, reading.end()))
         connection.hold()
 
         def answer_late() -> None:

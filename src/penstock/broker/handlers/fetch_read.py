@@ -60,8 +60,9 @@ class FetchReader:
         self._server = server
         self._meter = meter
 
-    def begin(self, fetch: Fetch) -> Reading:
-        return Reading(1 if self._server.responses_are_piling_up else fetch.bytes_max)
+    def begin(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
+        is_cut = one_batch or self._server.responses_are_piling_up
+        return Reading(1 if is_cut else fetch.bytes_max)
 
     def read(self, fetch: Fetch, reading: Reading, wanted_now: Iterable[FetchPartition]) -> None:
         """Read these partitions, in order."""

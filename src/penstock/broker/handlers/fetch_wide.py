@@ -89,7 +89,8 @@ class WideFetches:
         elif self._room.has_place(len(fetch.wanted)):
             await self._serve_parked(fetch, reading, slot, wait_ms)
         else:
-            await self._serve_late(fetch, reading, slot, wait_ms)
+            await self._turns.slices.finish(_let_go(reading.results))
+            await self._serve_late(fetch, slot, wait_ms)
 
     async def _serve_parked(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
         wait = _Wait(fetch.min_bytes - reading.size_bytes)
@@ -118,9 +119,10 @@ class WideFetches:
         if not wait.is_abandoned:
             await self._answer(fetch, reading, slot)
 
-    async def _serve_late(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
-        """No room to stand at its partitions: answer with what there is, when its time is up."""
-        parts = await self._response(fetch, reading)
+    async def _serve_late(self, fetch: Fetch, slot: Slot, wait_ms: int) -> None:
+        """No room to stand at its partitions: answer with what there is, when its time is up. The answer is kept for
+        so long: it has one batch at most."""
+        parts = await self._response(fetch, await self._read(fetch, one_batch=True))
         if fetch.connection.closed:
             return
         wait = _Wait(1)
@@ -147,11 +149,11 @@ class WideFetches:
 
     # --- in slices
 
-    async def _read(self, fetch: Fetch) -> Reading:
-        return await self._turns.slices.finish(self._read_in_slices(fetch))
+    async def _read(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
+        return await self._turns.slices.finish(self._read_in_slices(fetch, one_batch))
 
-    def _read_in_slices(self, fetch: Fetch) -> Work[Reading]:
-        reading = self._reader.begin(fetch)
+    def _read_in_slices(self, fetch: Fetch, one_batch: bool) -> Work[Reading]:
+        reading = self._reader.begin(fetch, one_batch=one_batch)
         for at in range(0, len(fetch.wanted), PARTITIONS_PER_SLICE):
             if fetch.connection.closed:
                 break
