@@ -241,7 +241,8 @@ class Connection(asyncio.BufferedProtocol):
     def put_out(self, what: str) -> None:
         """It holds memory that others wait for: they have it now."""
         self.server.note_put_out(self, what)
-        self._reader.release()
+        if not self.is_working:  # else a request may be appended from there: it goes when the connection is lost
+            self._reader.release()
         self._count(0)
         self.abort()
 

@@ -105,12 +105,15 @@ class Context(msgspec.Struct, gc=False):
         pacing = self.broker.pacing
         if not self.is_long:
             await pacing.long.enter()
-            self.is_long = True
+            if self.is_long or self.spent > COST_MAX:
+                pacing.long.leave()  # another part of the request has got a place meanwhile, or has ended it
+            else:
+                self.is_long = True
         await pacing.slices.turn()
         self.pause_at = self.spent + SLICE_COST
 
     def leave(self) -> None:
-        """The request is answered: others may take long."""
+        """The request is answered, or waits for something else: others may take long."""
         if self.is_long:
             self.is_long = False
             self.broker.pacing.long.leave()

@@ -2,8 +2,8 @@
 
 A connection has one at a time: its next fetch is served when this one is answered (``connection.py``). When all long
 polls together weigh too much, a fetch of many partitions waits without standing at them: it is answered, late, with
-what there was when it came. A fetch is never answered before its time for want of room: its client would ask again at
-once.
+one batch of what there was when it came. A fetch is never answered before its time for want of room: its client would
+ask again at once.
 """
 
 from __future__ import annotations

@@ -19,6 +19,8 @@ from typing import Protocol
 
 GRACE_S = 2.0
 HELD_S_MAX = 30.0
+PAUSE_S = 10.0
+"""When nobody has waited for so long, what was noted before counts no longer."""
 
 
 class Waiting(Protocol):
@@ -45,6 +47,7 @@ class ResponseMemory:
         self.held_bytes = 0
         self._holders: dict[Holder, tuple[int, float] | None] = {}  # how much, and when: since somebody waits
         self._waiting: dict[Waiting, None] = {}
+        self._looked_s = 0.0
 
     @property
     def is_piling_up(self) -> bool:
@@ -82,6 +85,9 @@ class ResponseMemory:
     def off_course(self, now_s: float) -> list[Holder]:
         """Connections that keep others waiting. Called once in a while as long as somebody waits."""
         found = []
+        if now_s - self._looked_s > PAUSE_S:
+            self._holders = dict.fromkeys(self._holders)
+        self._looked_s = now_s
         for holder, noted in list(self._holders.items()):
             holder.recount()
             held_bytes = holder.held_response_bytes

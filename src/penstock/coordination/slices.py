@@ -34,12 +34,13 @@ class Finish(Protocol):
 
 class Slices:
     """One slice at a time, whoever's work it is part of: much of it holds the loop for no longer than little does, and
-    what is small does not wait for the end of what is large."""
+    what is small does not wait for the end of what is large. Jobs wait for one another, slices do not wait for jobs."""
 
     def __init__(self, clock: Clock, workers: Workers) -> None:
         self._clock = clock
         self._workers = workers
         self._one_at_a_time = asyncio.Lock()
+        self._one_job_at_a_time = asyncio.Lock()
 
     async def finish(self, work: Work[T]) -> T:
         result = None
@@ -49,10 +50,11 @@ class Slices:
                     job = work.send(result)
                 except StopIteration as finished:
                     return finished.value  # type: ignore[no-any-return]
+                result = None
                 if job is None:
                     await self._clock.sleep(PAUSE_S)
-                    result = None
-                else:
+            if job is not None:
+                async with self._one_job_at_a_time:
                     result = await self._workers.run(job)
 
     async def turn(self) -> None:

@@ -250,6 +250,33 @@ def test_a_peer_that_does_not_read_while_others_wait_is_put_out(taken: int) -> N
     in_loop(check, response_memory_bytes_max=5_000)
 
 
+def test_what_a_peer_held_when_others_waited_long_ago_is_not_held_against_it() -> None:
+    async def check(world: World) -> None:
+        Handlers(world)
+        steady, steady_transport = world.connect()
+        stops_reading(steady, steady_transport, 10_000)
+        first, _ = world.connect()
+        receive(first, a_fetch())
+        world.timers.now_s += MEMORY_WATCH_SECONDS
+        world.timers.run()
+        first.connection_lost(None)
+        world.timers.now_s += 600
+        steady_transport.unsent_bytes = 9_000  # of later answers, not of those from then
+        world.timers.run()
+        second, _ = world.connect()
+        receive(second, a_fetch())
+        for _ in range(2):
+            world.timers.now_s += MEMORY_WATCH_SECONDS
+            world.timers.run()
+        assert not steady_transport.aborted, "it has its time of grace"
+        for _ in range(5):
+            world.timers.now_s += MEMORY_WATCH_SECONDS
+            world.timers.run()
+        assert steady_transport.aborted
+
+    in_loop(check, response_memory_bytes_max=5_000)
+
+
 def test_answers_that_wait_behind_an_endless_poll_while_others_wait_cost_the_connection() -> None:
     async def check(world: World) -> None:
         handlers = Handlers(world)

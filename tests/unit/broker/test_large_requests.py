@@ -15,9 +15,9 @@ from penstock.broker import long_answers
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
 from penstock.broker.dispatch import Dispatch
-from penstock.broker.handlers import describe_groups
+from penstock.broker.handlers import describe_groups, sync_group
 from penstock.broker.long_answers import let_go
-from penstock.broker.pacing import AT_ONCE_BYTES_MAX, LARGE_AT_ONCE, LONG_AT_ONCE, MIDDLING_BYTES_MAX, Lane
+from penstock.broker.pacing import AT_ONCE_BYTES_MAX, LARGE_AT_ONCE, LONG_AT_ONCE, MIDDLING_BYTES_MAX, SLICE_COST, Lane
 from penstock.broker.server import Server
 from penstock.config.broker import NetworkSettings
 from penstock.coordination.slices import finish_now
@@ -25,6 +25,7 @@ from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
 from penstock.protocol.header import encode_request_header
 from penstock.protocol.schema.describe_groups import DescribeGroupsResponse
+from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 from penstock.telemetry.requests import RequestMeters
 from support.wire import API_KEYS
 from unit.broker.connection_rig import INFO, Net, Transport, receive
@@ -315,6 +316,44 @@ def test_long_answers_are_put_together_a_few_at_a_time(monkeypatch: pytest.Monke
 
     served(scenario)
     assert 1 < most <= LONG_AT_ONCE
+
+
+def test_a_request_whose_parts_pause_side_by_side_takes_one_place_and_gives_it_back() -> None:
+    async def scenario(world: Served) -> None:
+        long = world.broker.pacing.long
+        for _ in range(LONG_AT_ONCE):
+            assert long.take()
+        context = Context(world.broker, INFO, 0)
+        parts = [asyncio.ensure_future(context.spend(SLICE_COST + 1)) for _ in range(3)]
+        await asyncio.sleep(0)
+        for _ in range(LONG_AT_ONCE):
+            long.leave()
+        await asyncio.gather(*parts)
+        context.leave()
+        assert [long.take() for _ in range(LONG_AT_ONCE + 1)] == [True] * LONG_AT_ONCE + [False]
+
+    served(scenario)
+
+
+def test_a_member_with_very_many_assignments_keeps_no_place_while_it_waits_for_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: Served) -> None:
+        context = Context(world.broker, INFO, 3)
+        was_long: list[bool] = []
+        monkeypatch.setattr(world.broker.groups, "read", lambda group_id, look: frozenset())
+
+        async def parked(*_: Any) -> SyncGroupResponse:
+            was_long.append(context.is_long)
+            return SyncGroupResponse()
+
+        monkeypatch.setattr(world.broker.groups, "parked", parked)
+        given = SyncGroupRequest.SyncGroupRequestAssignment
+        assignments = [given(f"m{n}", b"") for n in range(2 * SLICE_COST)]
+        await sync_group.handle(context, SyncGroupRequest(GROUP, 1, "m", assignments=assignments))
+        assert was_long == [False]
+
+    served(scenario)
 
 
 def test_a_lane_is_entered_in_the_order_of_coming_and_left_by_those_who_give_up() -> None:

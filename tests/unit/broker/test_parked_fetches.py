@@ -62,6 +62,26 @@ def test_when_the_room_is_used_up_a_fetch_of_few_partitions_is_woken_as_ever(mon
     run(test)
 
 
+@pytest.mark.parametrize("count", [200, 1_000])
+def test_a_late_answer_has_one_batch_at_most_as_it_is_kept_for_so_long(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        for partition in (3, 4, 4, 7):
+            await world.append(partition)
+        client = world.client()
+        client.send(*range(count), max_wait_ms=500, min_bytes=1_000_000)
+        await world.settle()
+        assert client.answers() == []
+        world.clock.advance(0.5)
+        answered = rows(await client.answer())
+        assert len(answered) == count
+        assert [index for index, row in answered.items() if row.records] == [3]
+
+    run(test, partitions=1_000)
+
+
 def test_a_client_that_leaves_takes_its_late_answers_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(world: FetchWorld) -> None:
         monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)

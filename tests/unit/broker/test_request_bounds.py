@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from penstock.broker.context import Context
+from penstock.broker.local_markers import LocalMarkers
 from penstock.broker.pacing import SLICE_COST
 from penstock.broker.routes import HANDLERS, handler_module
 from penstock.model import BrokerError
@@ -30,9 +31,6 @@ AT_A_STRETCH_MAX = SLICE_COST + 2_000
 BY_THEMSELVES = {
     "Produce": "test_produce_wire.py",
     "Fetch": "test_fetch_wire.py",
-    "ListOffsets": "the handler's own tests",
-    "DeleteRecords": "the handler's own tests",
-    "WriteTxnMarkers": "the handler's own tests",
     "ListTransactions": "the handler's own tests",
     "ConsumerGroupHeartbeat": "tests/unit/coordination",
 }
@@ -182,6 +180,9 @@ class NoLogs:
     def partition(self, tp: object) -> None:
         return None
 
+    def get(self, tp: object) -> None:
+        return None
+
     async def space(self) -> tuple[int, int]:
         return 1, 1
 
@@ -200,7 +201,11 @@ def test_a_handler_looks_at_a_bounded_part_of_a_list_before_the_loop_turns(long:
     stretch = Stretch()
 
     async def scenario(broker: Coordinators) -> None:
-        broker.broker.replicas = broker.broker.logs = NoLogs()  # type: ignore[assignment]
+        replicas: Any = NoLogs()
+        broker.broker.replicas = broker.broker.logs = replicas
+        broker.broker.markers = LocalMarkers(
+            replicas, broker.broker.clock, broker.cluster.tasks, offsets_topic="", offsets=broker.broker.groups
+        )
         key = API_KEYS[long.api]
         request = Filled(long, stretch).request()
         stretch.elements = stretch.most = 0

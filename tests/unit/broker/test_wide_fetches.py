@@ -10,6 +10,7 @@ import pytest
 
 from penstock.broker import turns
 from penstock.broker.handlers import fetch_open, fetch_wide
+from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.schema.fetch import FetchRequest
 from unit.broker.fetch_rig import FetchWorld, rows, run
@@ -114,6 +115,32 @@ def test_a_wide_fetch_is_not_late_for_what_comes_between_its_slices(monkeypatch:
     run(test, partitions=MANY)
 
 
+def test_a_wide_fetch_counts_what_comes_between_its_slices_towards_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        client = world.client()
+        stand = fetch_wide.WideFetches._stand
+        first = next(iter(world.replicas))
+        await world.append(0)
+        batch_bytes = first.partition.log.size_bytes
+        first.partition.high_watermark = 0
+
+        def slowly(*arguments: Any) -> Any:
+            """A batch becomes visible at a partition that was read already."""
+            first.partition.high_watermark = 1
+            return stand(*arguments)
+
+        monkeypatch.setattr(fetch_wide.WideFetches, "_stand", slowly)
+        client.send(*range(MANY), max_wait_ms=60_000, min_bytes=2 * batch_bytes)
+        await world.settle()
+        assert client.answers() == []
+        await world.append(1)
+        assert [index for index, row in rows(await client.answer()).items() if row.records] == [0, 1]
+
+    run(test, partitions=MANY)
+
+
 def test_a_wide_fetch_that_nothing_comes_for_is_answered_when_its_time_is_up() -> None:
     async def test(world: FetchWorld) -> None:
         client = world.client()
@@ -137,6 +164,32 @@ def test_a_wide_fetch_whose_client_has_gone_stands_nowhere_any_more() -> None:
         await world.settle()
         assert world.handler.parked_count == 0
         assert not any(replica.fetch_waiters for replica in world.replicas)
+
+    run(test, partitions=MANY)
+
+
+@pytest.mark.parametrize("weight_max", [1_000_000, 0], ids=["with room to park", "without"])
+def test_a_wide_fetch_whose_client_has_gone_while_it_was_read_is_not_parked(
+    weight_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", weight_max)
+        tasks = len(world.rig.tasks)
+        client = world.client()
+        reading = asyncio.Event()
+        read = FetchReader.read
+
+        def note(*arguments: Any) -> None:
+            reading.set()
+            read(*arguments)
+
+        monkeypatch.setattr(FetchReader, "read", note)
+        client.send(*range(MANY), max_wait_ms=60_000)
+        await reading.wait()
+        client.connection.connection_lost(None)
+        await world.settle()
+        assert world.handler.parked_count == 0
+        assert len(world.rig.tasks) == tasks
 
     run(test, partitions=MANY)
 

@@ -12,6 +12,7 @@ import pytest
 from penstock.broker.connection import Connection
 from penstock.broker.handlers.produce import API, ProduceHandler
 from penstock.broker.handlers.produce_transactions import ProduceTransactions
+from penstock.broker.handlers.produce_wide import WideProduces
 from penstock.broker.handlers.produce_wire import ELEMENTS_BY_HAND, count_elements
 from penstock.broker.parked import ParkedProduces
 from penstock.broker.security.authorizer import AllowAll
@@ -32,6 +33,7 @@ MANY = 1_300
 IN_ONE_SLICE = 500
 UNKNOWN, INVALID, WITHOUT_ID, TIMED_OUT = 3, 87, 53, 7
 BATCH = make_batch(1, value_bytes=1)
+PAST_STAMPS = 17  # the offset, the length, the leader's epoch and the magic byte
 TRANSACTIONAL = bytearray(BATCH)
 TRANSACTIONAL[22] |= 0x10
 
@@ -233,6 +235,52 @@ def test_a_wide_produce_whose_client_has_gone_is_left_where_it_is() -> None:
         await producer.settle()
         assert not producer.transport.written and not len(producer.parked)
         assert len(world.rig.tasks) <= 6
+
+    run(test, partitions=MANY)
+
+
+def test_a_wide_produce_makes_room_again_where_others_have_used_it_up_since(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: FetchWorld) -> None:
+        producer = Producer(world)
+        producer.send(("orders", dict.fromkeys(range(MANY), BATCH)))
+        await producer.settle()
+        assert len(producer.answers()) == 1
+        append = WideProduces._append
+
+        def later(*arguments: Any) -> Any:
+            """The request is admitted; before it is appended some logs need new segments."""
+            for replica in list(world.replicas)[::100]:
+                replica.partition.log.roll_is_due = True
+            return append(*arguments)
+
+        monkeypatch.setattr(WideProduces, "_append", later)
+        producer.send(("orders", dict.fromkeys(range(MANY), BATCH)))
+        assert {code for _, _, code in codes(await producer.answer())} == {0}
+        assert all(replica.partition.log.log_end_offset == 2 for replica in world.replicas)
+
+    run(test, partitions=MANY)
+
+
+def test_a_wide_produce_is_appended_as_it_came_even_if_its_connection_is_put_out_meanwhile() -> None:
+    async def test(world: FetchWorld) -> None:
+        producer = Producer(world)
+        producer.send(("orders", dict.fromkeys(range(MANY), BATCH)))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        memory = world.server.frame_memory
+        received_bytes = memory.in_use_bytes
+        assert received_bytes > MANY * len(BATCH)
+        producer.connection.put_out("answers")
+        others = memory.take(received_bytes)
+        others[:] = b"\xff" * len(others)
+        await producer.settle()
+        for replica in world.replicas:
+            planned = replica.partition.log.plan(0, up_to_end_offset=1, size_bytes_max=1_000, at_least_one_batch=True)
+            assert planned is not None
+            data = planned.take_nowait()
+            assert data is None or bytes(data)[PAST_STAMPS:] == BATCH[PAST_STAMPS:]
+        producer.connection.connection_lost(None)
+        assert memory.in_use_bytes == 0
 
     run(test, partitions=MANY)
 

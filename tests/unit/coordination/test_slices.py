@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -75,3 +76,32 @@ def test_a_job_that_work_yields_is_done_by_a_worker_and_the_work_goes_on_with_it
 
     asyncio.run(run())
     assert finish_now(while_wanted(asking(), lambda: True)) == [False, False, False]
+
+
+def test_slices_do_not_wait_for_a_job_that_takes_long_and_jobs_wait_for_one_another() -> None:
+    class SlowWorkers(SimulatedWorkers):
+        def __init__(self, clock: ManualClock) -> None:
+            super().__init__(clock)
+            self.begun = 0
+            self.may_end = asyncio.Event()
+
+        async def run(self, function: Any, *arguments: Any) -> Any:
+            self.begun += 1
+            await self.may_end.wait()
+            return function(*arguments)
+
+    def asking() -> Work[int]:
+        return (yield lambda: 7)
+
+    async def run() -> None:
+        clock = ManualClock()
+        workers = SlowWorkers(clock)
+        slices = Slices(clock, workers)
+        slow = [asyncio.ensure_future(slices.finish(asking())) for _ in range(2)]
+        quick = asyncio.ensure_future(slices.finish(counting("a", 3, [])))
+        await clock.run_until(quick)
+        assert workers.begun == 1
+        workers.may_end.set()
+        assert await asyncio.gather(*slow) == [7, 7]
+
+    asyncio.run(run())

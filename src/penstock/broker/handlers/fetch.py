@@ -142,7 +142,7 @@ class FetchHandler:
         slot = connection.park()
         count = len(replicas)
         if not self._room.enter(count):
-            self._delay(fetch, reading, slot, wait_ms)
+            self._delay(fetch, slot, wait_ms)
             return
         bytes_missing = fetch.min_bytes - reading.size_bytes
         if fetch.read_committed and any(map(has_undecided, replicas)):
@@ -172,9 +172,12 @@ class FetchHandler:
             answer(fetch, reading.results, slot)
         return True
 
-    def _delay(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
-        """No room to stand at its partitions: answer with what there is, when its time is up."""
+    def _delay(self, fetch: Fetch, slot: Slot, wait_ms: int) -> None:
+        """No room to stand at its partitions: answer with what there is, when its time is up. The answer is kept for
+        so long: it has one batch at most."""
         connection = fetch.connection
+        reading = self._reader.read(fetch, fetch.wanted, self._reader.begin(fetch, one_batch=True))
+        reading.end()
         parts = response(fetch, told(fetch, reading.results))
         connection.hold()
 

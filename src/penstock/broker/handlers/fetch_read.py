@@ -61,6 +61,10 @@ class FetchReader:
         self._server = server
         self._meter = meter
 
+    def begin(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
+        is_cut = one_batch or self._server.responses_are_piling_up
+        return Reading(1 if is_cut else fetch.bytes_max)
+
     def read(self, fetch: Fetch, wanted_now: Iterable[FetchPartition], reading: Reading | None = None) -> Reading:
         """Read these partitions, in order; after those that were read before, if they were."""
         if reading is None:

@@ -82,12 +82,15 @@ class WideFetches:
             fetch.wanted = list(fetch.session.partitions.values())
         reading = await self._read(fetch)
         wait_ms = await self._wait_ms(fetch, reading)
+        if fetch.connection.closed:
+            return  # from here on its slot says so
         if wait_ms <= 0:
             await self._answer(fetch, reading, slot)
         elif self._room.enter(len(fetch.wanted)):
             await self._serve_parked(fetch, reading, slot, wait_ms)
         else:
-            await self._serve_late(fetch, reading, slot, wait_ms)
+            await self._turns.slices.finish(_let_go(reading.results))
+            await self._serve_late(fetch, slot, wait_ms)
 
     async def _serve_parked(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
         wait = _Wait(fetch.min_bytes - reading.size_bytes)
@@ -115,9 +118,12 @@ class WideFetches:
         if not wait.is_abandoned:
             await self._answer(fetch, reading, slot)
 
-    async def _serve_late(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
-        """No room to stand at its partitions: answer with what there is, when its time is up."""
-        parts = await self._response(fetch, reading)
+    async def _serve_late(self, fetch: Fetch, slot: Slot, wait_ms: int) -> None:
+        """No room to stand at its partitions: answer with what there is, when its time is up. The answer is kept for
+        so long: it has one batch at most."""
+        parts = await self._response(fetch, await self._read(fetch, one_batch=True))
+        if fetch.connection.closed:
+            return
         wait = _Wait(1)
         slot.on_abandoned = wait.abandon
         wait.parked.wait(self._clock.call_later(wait_ms / 1000, wait.parked.time_is_up))
@@ -142,11 +148,11 @@ class WideFetches:
 
     # --- in slices
 
-    async def _read(self, fetch: Fetch) -> Reading:
-        return await self._turns.slices.finish(self._read_in_slices(fetch))
+    async def _read(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
+        return await self._turns.slices.finish(self._read_in_slices(fetch, one_batch))
 
-    def _read_in_slices(self, fetch: Fetch) -> Work[Reading]:
-        reading = self._reader.read(fetch, ())
+    def _read_in_slices(self, fetch: Fetch, one_batch: bool) -> Work[Reading]:
+        reading = self._reader.begin(fetch, one_batch=one_batch)
         for at in range(0, len(fetch.wanted), PARTITIONS_PER_SLICE):
             if fetch.connection.closed:
                 break
@@ -183,6 +189,7 @@ class WideFetches:
                     or not partition.is_leader
                 ):
                     wait.woken.set()
+                    parked.count_no_bytes()  # those that came in between are not counted
                 if fetch.read_committed and has_undecided(replica):
                     parked.count_no_bytes()
             yield None

@@ -14,12 +14,12 @@ Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and E
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Awaitable
 from typing import NamedTuple
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.broker.side_by_side import side_by_side
 from penstock.model import BrokerError, ErrorCode, TopicPartition
@@ -58,21 +58,21 @@ class Answer(NamedTuple):
 
 
 async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    named = Counter(
-        TopicPartition(topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
     # As Kafka answers: each topic and each of its partitions once, whatever was repeated or left empty.
     wanted_of: dict[str, dict[int, ListOffsetsRequest.ListOffsetsPartition]] = {}
-    for topic in request.topics:
-        for wanted in topic.partitions:
-            wanted_of.setdefault(topic.name, {})[wanted.partition_index] = wanted
+    repeated: set[TopicPartition] = set()
+    async for topic in ctx.in_slices(request.topics, A_LOOK):
+        async for wanted in ctx.in_slices(topic.partitions, A_LOOK):
+            of_topic = wanted_of.setdefault(topic.name, {})
+            if wanted.partition_index in of_topic:
+                repeated.add(TopicPartition(topic.name, wanted.partition_index))
+            of_topic[wanted.partition_index] = wanted
+    ctx.leave()  # looking into records takes long, and little of the loop
     topics = []
     for name, partitions in wanted_of.items():
 
         def row(each: tuple[int, ListOffsetsRequest.ListOffsetsPartition], name: str = name) -> Awaitable[Row]:
-            return _row(ctx, request, TopicPartition(name, each[0]), each[1], named)
+            return _row(ctx, request, TopicPartition(name, each[0]), each[1], repeated)
 
         rows = await side_by_side(row, partitions.items())
         topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=rows))
@@ -84,12 +84,12 @@ async def _row(
     request: ListOffsetsRequest,
     tp: TopicPartition,
     wanted: ListOffsetsRequest.ListOffsetsPartition,
-    named: Counter[TopicPartition],
+    repeated: set[TopicPartition],
 ) -> Row:
     try:
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if named[tp] > 1:
+        if tp in repeated:
             raise BrokerError(ErrorCode.INVALID_REQUEST)
         if wanted.timestamp < 0 and ctx.version < SINCE_VERSION.get(wanted.timestamp, 1 << 15):
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)

@@ -71,10 +71,17 @@ class Prepared:
                 )
             except BatchRefused as refused:
                 self.looked_at[at] = refused
-        for replica, size_bytes, max_timestamp in rooms:
-            try:
-                await replica.partition.log.make_room(size_bytes, max_timestamp, now_ms)
-            except StorageFailed as failed:
-                self.out_of_room[replica] = failed
+        self.out_of_room.update(await make_room(rooms, now_ms))
         if ask is not None:
             self.words.update(await ask())
+
+
+async def make_room(rooms: Sequence[Room], now_ms: int) -> dict[Replica, StorageFailed]:
+    """Returns where there is none to be had."""
+    failures: dict[Replica, StorageFailed] = {}
+    for replica, size_bytes, max_timestamp in rooms:
+        try:
+            await replica.partition.log.make_room(size_bytes, max_timestamp, now_ms)
+        except StorageFailed as failed:
+            failures[replica] = failed
+    return failures

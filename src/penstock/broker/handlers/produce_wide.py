@@ -9,21 +9,23 @@ A worker decodes the request and encodes the answer. A topic with many partition
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.broker.connection import Connection
-from penstock.broker.handlers.produce_held import NeedsLook, Prepared, Room
+from penstock.broker.handlers.produce_held import NeedsLook, Prepared, Room, make_room
+from penstock.broker.handlers.produce_refusals import failed_result
 from penstock.broker.handlers.produce_requests import ZSTD_SINCE, Topic, decode, entries_of
 from penstock.broker.handlers.produce_transactions import Admitted, Ask, producers_of
 from penstock.broker.handlers.produce_wire import Result, response
 from penstock.broker.parked import ParkedProduce, ParkedProduces, Wait
+from penstock.broker.replicas import Replica
 from penstock.broker.slots import Slot
 from penstock.broker.turns import PARTITIONS_PER_SLICE, Turns, check_count
 from penstock.coordination.home import Producer
 from penstock.coordination.slices import Work
-from penstock.model import ErrorCode
+from penstock.model import ErrorCode, StorageFailed
 from penstock.ports import Clock, Tasks, Workers
 from penstock.protocol.schema.produce import ProduceRequest
 from penstock.storage.looks import Looks
@@ -34,9 +36,6 @@ if TYPE_CHECKING:
 
 Slice = tuple[int, list[Topic]]
 """The number of its first row, and its rows."""
-Appended = tuple[list[list[Result]], list[Wait]]
-AppendSlice = Callable[[int, int, list[Topic]], Appended]
-"""(number of the slice, number of its first row, its rows)"""
 
 
 class Served(Prepared):
@@ -83,12 +82,7 @@ class WideProduces:
             return
         connection.prepared_produce = Served(since_s, connection.newest_slot)
         slot = connection.park() if message.acks else None
-        if isinstance(admission, ErrorCode):
-            refused = partial(_refused, admission)
-            await self._turns.slices.finish(self._append(wide, slot, refused))
-        else:
-            append = partial(self._append_slice, wide, admission)
-            await self._turns.slices.finish(self._append(wide, slot, append))
+        await self._append(wide, slot, admission)
 
     # --- before anything is appended
 
@@ -140,14 +134,19 @@ class WideProduces:
 
     # --- appending
 
-    def _append(self, wide: _Wide, slot: Slot | None, append: AppendSlice) -> Work[None]:
-        """``append`` gives the results of a slice, and what has to become visible before they are told."""
+    async def _append(self, wide: _Wide, slot: Slot | None, admission: _Admission | ErrorCode) -> None:
         parked = _WideParked(slot, wide, self, self._parked) if slot is not None else None
         has_failed = False
         for number, (first, rows) in enumerate(wide.slices()):
-            if wide.connection.closed:
-                return  # what was appended stays, as ever
-            results, waits = append(number, first, rows)
+            await self._turns.slices.turn()
+            waits: list[Wait] = []
+            if isinstance(admission, ErrorCode):
+                results = _refused(admission, rows)
+            else:
+                await self._make_room(admission, number, rows)
+                if wide.connection.closed:
+                    return  # what was appended stays, as ever
+                results, waits = self._append_slice(wide, admission, number, first, rows)
             for row in results:
                 for result in row:
                     if result.code:
@@ -155,13 +154,23 @@ class WideProduces:
                         self._meter.failed(result.code)
             if parked is not None:
                 parked.add(results, waits)
-            yield None
         if parked is not None:
             parked.has_all()
         elif has_failed:
             wide.connection.close()
 
-    def _append_slice(self, wide: _Wide, admission: _Admission, number: int, first: int, rows: list[Topic]) -> Appended:
+    async def _make_room(self, admission: _Admission, number: int, rows: list[Topic]) -> None:
+        """Others may have used up what there was when the request was admitted, or a log's files may be changing."""
+        _, outcomes = admission.outcomes[number]
+        out_of_room: dict[Replica, StorageFailed] = {}
+        while rooms := _without_room(rows, outcomes, out_of_room, admission.now_ms):
+            async with self._turns.aside():
+                out_of_room.update(await make_room(rooms, admission.now_ms))
+
+    def _append_slice(
+        self, wide: _Wide, admission: _Admission, number: int, first: int, rows: list[Topic]
+    ) -> tuple[list[list[Result]], list[Wait]]:
+        """The results, and what has to become visible before they are told."""
         _, outcomes = admission.outcomes[number]
         admission.outcomes[number] = (first, [])  # let go bit by bit
         return self._produces.append(
@@ -306,8 +315,28 @@ def _decode(body: memoryview, start: int, version: int) -> tuple[ProduceRequest,
     return message, client_id
 
 
-def _refused(code: ErrorCode, number: int, first: int, rows: list[Topic]) -> Appended:
-    return [[Result(entry[0], code) for entry in entries] for _, entries in rows], []
+def _refused(code: ErrorCode, rows: list[Topic]) -> list[list[Result]]:
+    return [[Result(entry[0], code) for entry in entries] for _, entries in rows]
+
+
+def _without_room(
+    rows: list[Topic],
+    outcomes: list[list[Result | Admitted]],
+    out_of_room: Mapping[Replica, StorageFailed],
+    now_ms: int,
+) -> list[Room]:
+    """Batches that their logs have no room for. Those that could not get it have failed."""
+    rooms: list[Room] = []
+    for (_, entries), outcome in zip(rows, outcomes, strict=True):
+        for at, one in enumerate(outcome):
+            if isinstance(one, Result):
+                continue
+            replica, batch, header = one
+            if replica in out_of_room:
+                outcome[at] = failed_result(entries[at][0], out_of_room[replica])
+            elif not replica.partition.log.can_append(len(batch), header.max_timestamp, now_ms):
+                rooms.append((replica, len(batch), header.max_timestamp))
+    return rooms
 
 
 def _keep_rewritten(prepared: Prepared, admission: _Admission) -> Work[None]:

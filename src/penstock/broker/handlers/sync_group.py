@@ -37,6 +37,7 @@ async def handle(ctx: Context, request: SyncGroupRequest) -> SyncGroupResponse:
             members = ctx.broker.groups.read(request.group_id, lambda machine: machine.member_ids(request.group_id))
             theirs = [each async for each in ctx.in_slices(request.assignments, A_LOOK) if each.member_id in members]
             request = replace(request, assignments=theirs)
+            ctx.leave()  # it waits for the other members now
         return await ctx.broker.groups.parked(
             request.group_id, lambda machine, reply: machine.sync(request, version=version, reply=reply)
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.coordination.transactions.markers import Marker
 from penstock.model import BrokerError, ErrorCode, TopicPartition
@@ -30,19 +31,25 @@ async def handle(ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarke
     ):
         raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results: dict[int, dict[TopicPartition, ErrorCode]] = {}
-    for wanted in request.markers:
+    async for wanted in ctx.in_slices(request.markers):
         codes = await _write(ctx, wanted)
         if codes:  # a producer with nowhere to write is not answered for, as in Kafka
             results.setdefault(wanted.producer_id, {}).update(codes)
     return WriteTxnMarkersResponse(
-        markers=[MarkerResult(producer_id=producer_id, topics=_topics(codes)) for producer_id, codes in results.items()]
+        markers=[
+            MarkerResult(producer_id=producer_id, topics=await _topics(ctx, codes))
+            async for producer_id, codes in ctx.in_slices(results.items())
+        ]
     )
 
 
 async def _write(ctx: Context, wanted: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
-    partitions = dict.fromkeys(
-        TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes
-    )
+    partitions = {
+        TopicPartition(topic.name, index): None
+        async for topic in ctx.in_slices(wanted.topics, A_LOOK)
+        async for index in ctx.in_slices(topic.partition_indexes, A_LOOK)
+    }
+    ctx.leave()  # it waits for the disk now
     marker = Marker(
         wanted.producer_id,
         wanted.producer_epoch,
@@ -53,8 +60,8 @@ async def _write(ctx: Context, wanted: WriteTxnMarkersRequest.WritableTxnMarker)
     return await ctx.broker.markers.write(marker, partitions)
 
 
-def _topics(codes: dict[TopicPartition, ErrorCode]) -> list[TopicResult]:
+async def _topics(ctx: Context, codes: dict[TopicPartition, ErrorCode]) -> list[TopicResult]:
     rows: dict[str, list[PartitionResult]] = {}
-    for tp, code in codes.items():
+    async for tp, code in ctx.in_slices(codes.items()):
         rows.setdefault(tp.topic, []).append(PartitionResult(partition_index=tp.partition, error_code=code))
     return [TopicResult(name=name, partitions=partitions) for name, partitions in rows.items()]
