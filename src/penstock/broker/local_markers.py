@@ -7,12 +7,12 @@ moment of the append: its memory follows the order of the log.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from penstock.broker.replicas import Replicas
+from penstock.broker.side_by_side import side_by_side
 from penstock.broker.visible import visible
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.transactions.markers import Marker
@@ -60,7 +60,7 @@ class LocalMarkers:
 
     async def write(self, marker: Marker, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """How it went on each; never raises."""
-        codes = await asyncio.gather(*(self._write_one(marker, tp) for tp in partitions))
+        codes = await side_by_side(lambda tp: self._write_one(marker, tp), partitions)
         return dict(zip(partitions, codes, strict=True))
 
     async def _write_one(self, marker: Marker, tp: TopicPartition) -> ErrorCode:

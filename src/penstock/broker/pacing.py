@@ -26,8 +26,9 @@ LARGE_AT_ONCE = 2
 """A million elements each: 450 MiB at most, and as much for what is answered."""
 LONG_AT_ONCE = 16
 """Answers that are being put together: what a broker with 30,000 partitions says of each takes 10 MB."""
-A_ROW, A_LOOK = 16, 1
-"""What it costs to put a row of an answer together (8 us), and to look at an element of a request (0.5 us)."""
+A_ROW, A_FEW_LOOKS, A_LOOK = 16, 4, 1
+"""What it costs to put a row of an answer together (8 us), to note an element of a request (2 us), and to look at one
+(0.5 us)."""
 SLICE_COST = 8_192
 """Spent at a stretch: about 4 ms, 500 rows."""
 COST_MAX = 64_000_000

@@ -12,6 +12,7 @@ from collections.abc import Awaitable
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_FEW_LOOKS, A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.broker.side_by_side import side_by_side
 from penstock.cluster.names import is_internal
@@ -29,8 +30,8 @@ Row = DeleteRecordsResponse.DeleteRecordsPartitionResult
 async def handle(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     # As Kafka answers: each topic and each of its partitions once; of a repeated partition the last offset counts.
     offsets_of: dict[str, dict[int, int]] = {}
-    for topic in request.topics:
-        for wanted in topic.partitions:
+    async for topic in ctx.in_slices(request.topics, A_LOOK):
+        async for wanted in ctx.in_slices(topic.partitions, A_FEW_LOOKS):
             offsets_of.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
     topics = []
     for name, offsets in offsets_of.items():

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_FEW_LOOKS, A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.broker.side_by_side import side_by_side
 from penstock.model import BrokerError, ErrorCode, TopicPartition
@@ -58,16 +59,13 @@ class Answer(NamedTuple):
 
 
 async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    named = Counter(
-        TopicPartition(topic.name, partition.partition_index)
-        for topic in request.topics
-        for partition in topic.partitions
-    )
+    named: Counter[TopicPartition] = Counter()
     # As Kafka answers: each topic and each of its partitions once, whatever was repeated or left empty.
     wanted_of: dict[str, dict[int, ListOffsetsRequest.ListOffsetsPartition]] = {}
-    for topic in request.topics:
-        for wanted in topic.partitions:
+    async for topic in ctx.in_slices(request.topics, A_LOOK):
+        async for wanted in ctx.in_slices(topic.partitions, A_FEW_LOOKS):
             wanted_of.setdefault(topic.name, {})[wanted.partition_index] = wanted
+            named[TopicPartition(topic.name, wanted.partition_index)] += 1
     topics = []
     for name, partitions in wanted_of.items():
 

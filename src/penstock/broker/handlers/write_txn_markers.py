@@ -12,12 +12,17 @@ from __future__ import annotations
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_FEW_LOOKS, A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.broker.side_by_side import AT_ONCE
 from penstock.coordination.transactions.markers import Marker
 from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 API = Api(key=27, versions=range(1, 3), name="WriteTxnMarkers")
+
+A_MARKER = 64
+"""What a marker costs: a task, and an append of its own."""
 
 PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
@@ -30,31 +35,35 @@ async def handle(ctx: Context, request: WriteTxnMarkersRequest) -> WriteTxnMarke
     ):
         raise BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     results: dict[int, dict[TopicPartition, ErrorCode]] = {}
-    for wanted in request.markers:
-        codes = await _write(ctx, wanted)
-        if codes:  # a producer with nowhere to write is not answered for, as in Kafka
-            results.setdefault(wanted.producer_id, {}).update(codes)
+    async for wanted in ctx.in_slices(request.markers):
+        partitions: dict[TopicPartition, None] = {}
+        async for topic in ctx.in_slices(wanted.topics, A_LOOK):
+            async for index in ctx.in_slices(topic.partition_indexes, A_FEW_LOOKS):
+                partitions[TopicPartition(topic.name, index)] = None
+        async for some in ctx.in_parts(list(partitions), AT_ONCE, A_MARKER):
+            codes = await ctx.broker.markers.write(_marker(wanted), some)
+            if codes:  # a producer with nowhere to write is not answered for, as in Kafka
+                results.setdefault(wanted.producer_id, {}).update(codes)
     return WriteTxnMarkersResponse(
-        markers=[MarkerResult(producer_id=producer_id, topics=_topics(codes)) for producer_id, codes in results.items()]
+        markers=[
+            MarkerResult(producer_id=producer_id, topics=await _topics(ctx, results[producer_id]))
+            async for producer_id in ctx.in_slices(results)
+        ]
     )
 
 
-async def _write(ctx: Context, wanted: WriteTxnMarkersRequest.WritableTxnMarker) -> dict[TopicPartition, ErrorCode]:
-    partitions = dict.fromkeys(
-        TopicPartition(topic.name, index) for topic in wanted.topics for index in topic.partition_indexes
-    )
-    marker = Marker(
+def _marker(wanted: WriteTxnMarkersRequest.WritableTxnMarker) -> Marker:
+    return Marker(
         wanted.producer_id,
         wanted.producer_epoch,
         wanted.transaction_result,
         wanted.coordinator_epoch,
         wanted.transaction_version,
     )
-    return await ctx.broker.markers.write(marker, partitions)
 
 
-def _topics(codes: dict[TopicPartition, ErrorCode]) -> list[TopicResult]:
+async def _topics(ctx: Context, codes: dict[TopicPartition, ErrorCode]) -> list[TopicResult]:
     rows: dict[str, list[PartitionResult]] = {}
-    for tp, code in codes.items():
-        rows.setdefault(tp.topic, []).append(PartitionResult(partition_index=tp.partition, error_code=code))
-    return [TopicResult(name=name, partitions=partitions) for name, partitions in rows.items()]
+    async for tp in ctx.in_slices(codes):
+        rows.setdefault(tp.topic, []).append(PartitionResult(partition_index=tp.partition, error_code=codes[tp]))
+    return [TopicResult(name=name, partitions=rows[name]) async for name in ctx.in_slices(rows)]
