@@ -14,13 +14,16 @@ import msgspec
 import pytest
 
 from penstock.broker.context import Context
+from penstock.broker.handlers import consumer_group_heartbeat
+from penstock.broker.handlers.consumer_group_heartbeat import NAMED_MAX
 from penstock.broker.local_markers import LocalMarkers
 from penstock.broker.pacing import SLICE_COST
 from penstock.broker.routes import HANDLERS, handler_module
-from penstock.model import BrokerError
+from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.apis import APIS
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.facts import FieldFacts, struct_fields
+from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from support.wire import API_KEYS
 from unit.broker.coordinator_cases import GROUP, ID, TOPIC, Coordinators, with_coordinators
 
@@ -31,12 +34,13 @@ AT_A_STRETCH_MAX = SLICE_COST + 2_000
 BY_THEMSELVES = {
     "Produce": "test_produce_wire.py",
     "Fetch": "test_fetch_wire.py",
-    "ListTransactions": "the handler's own tests",
-    "ConsumerGroupHeartbeat": "tests/unit/coordination",
 }
 """APIs whose bounds are asserted elsewhere."""
 
 BOUNDED_OTHERWISE = {
+    ("ConsumerGroupHeartbeat", "subscribed_topic_names"): "more than 20,000 are refused",
+    ("ConsumerGroupHeartbeat", "topic_partitions"): "more than 20,000 are refused",
+    ("ConsumerGroupHeartbeat", "topic_partitions", "partitions"): "more than 20,000 are refused",
     ("JoinGroup", "protocols"): "more than 1,000 are refused",
     ("DescribeClientQuotas", "components"): "the fourth is a repetition, which is refused",
 }
@@ -224,4 +228,25 @@ def test_a_handler_looks_at_a_bounded_part_of_a_list_before_the_loop_turns(long:
 
 
 def test_what_is_bounded_elsewhere_is_served() -> None:
-    assert {*BY_THEMSELVES, *(api for api, _ in BOUNDED_OTHERWISE), *FIELDS} <= {APIS[key].name for key in HANDLERS}
+    assert {*BY_THEMSELVES, *(api for api, *_ in BOUNDED_OTHERWISE), *FIELDS} <= {APIS[key].name for key in HANDLERS}
+
+
+@pytest.mark.parametrize("field", ["subscribed_topic_names", "topic_partitions", "partitions"])
+def test_a_member_that_names_more_than_a_group_can_compare_at_a_stretch_is_refused(field: str) -> None:
+    named = ConsumerGroupHeartbeatRequest.TopicPartitions
+    too_many = NAMED_MAX + 1
+    request = ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id="m", member_epoch=0, rebalance_timeout_ms=1_000)
+    if field == "subscribed_topic_names":
+        request.subscribed_topic_names = [str(number) for number in range(too_many)]
+    elif field == "topic_partitions":
+        request.topic_partitions = [named() for _ in range(too_many)]
+    else:
+        request.topic_partitions = [named(partitions=list(range(too_many)))]
+    answers: list[int] = []
+
+    async def scenario(broker: Coordinators) -> None:
+        context = Context(broker.broker, broker.listener, 1)
+        answers.append((await consumer_group_heartbeat.handle(context, request)).error_code)
+
+    with_coordinators(scenario)
+    assert answers == [ErrorCode.INVALID_REQUEST]

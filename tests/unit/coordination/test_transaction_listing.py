@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from penstock.coordination.slices import finish_now
 from penstock.coordination.transactions.listing import Filters, parse_states
 from penstock.coordination.transactions.state import TransactionState
 from unit.coordination.transaction_world import World
 
 
 def names(world: World, filters: Filters) -> list[str]:
-    return [each.transactional_id for each in world.machine.list(filters)]
+    return [each.transactional_id for each in finish_now(world.machine.list(filters))]
 
 
 def some() -> World:
@@ -23,20 +24,20 @@ def some() -> World:
 
 def test_without_filters_all_are_told_with_id_and_state() -> None:
     world = some()
-    told = [(each.transactional_id, each.transaction_state) for each in world.machine.list(Filters())]
+    told = [(each.transactional_id, each.transaction_state) for each in finish_now(world.machine.list(Filters()))]
     assert told == [("idle", "Empty"), ("long", "Ongoing"), ("short", "Ongoing")]
 
 
 def test_by_state() -> None:
-    assert parse_states([]) == (None, [])
-    assert parse_states(["Ongoing", "ongoing", "Prepare"]) == (
+    assert parse_states({}) == (None, [])
+    assert parse_states({"Ongoing": 1, "ongoing": 2, "Prepare": 1}) == (
         frozenset({TransactionState.ONGOING}),
-        ["Prepare", "ongoing"],
+        ["ongoing", "Prepare"],
     )
     world = some()
-    assert names(world, Filters(states=parse_states(["Ongoing"])[0])) == ["long", "short"]
-    assert names(world, Filters(states=parse_states(["Nonsense"])[0])) == []
-    assert names(world, Filters(states=parse_states(["Dead", "PrepareEpochFence"])[0])) == []
+    assert names(world, Filters(states=parse_states({"Ongoing": 1})[0])) == ["long", "short"]
+    assert names(world, Filters(states=parse_states({"Nonsense": 1})[0])) == []
+    assert names(world, Filters(states=parse_states({"Dead": 1, "PrepareEpochFence": 1})[0])) == []
 
 
 def test_every_state_is_known_by_kafkas_name() -> None:

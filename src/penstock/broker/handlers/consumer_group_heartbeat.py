@@ -18,6 +18,10 @@ from penstock.protocol.schema.consumer_group_heartbeat import (
 
 API = Api(key=68, versions=range(2), name="ConsumerGroupHeartbeat")
 
+NAMED_MAX = 20_000
+"""Topics that a member subscribes to by name, and partitions that it says it owns. They are one record of the group and
+compared at a stretch, in some milliseconds."""
+
 
 async def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
     if not is_served(ctx):
@@ -25,6 +29,10 @@ async def handle(ctx: Context, request: ConsumerGroupHeartbeatRequest) -> Consum
     if not is_allowed(ctx, Operation.READ, ResourceType.GROUP, request.group_id):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     names = request.subscribed_topic_names or ()
+    owned = sum(len(topic.partitions) for topic in (request.topic_partitions or ())[:NAMED_MAX])
+    if max(len(names), len(request.topic_partitions or ()), owned) > NAMED_MAX:
+        message = f"A member may name {NAMED_MAX} topics and partitions."
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST, error_message=message)
     if not all(is_allowed(ctx, Operation.DESCRIBE, ResourceType.TOPIC, name) for name in names):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     version, client_id, client_host = ctx.version, ctx.client_id or "", f"/{ctx.peer_host}"

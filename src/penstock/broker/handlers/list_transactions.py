@@ -14,6 +14,7 @@ from functools import partial
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
+from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
 from penstock.coordination.slices import Work
 from penstock.coordination.transactions.listing import Filters, parse_states
@@ -32,9 +33,9 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
         coordinator.runtime.check_all_loaded()
     except BrokerError as refused:
         return ListTransactionsResponse(error_code=refused.code)
-    states, unknown = parse_states(request.state_filters)
-    filters = Filters(states, frozenset(request.producer_id_filters), request.duration_filter)
-    rows = [found for machine in coordinator.runtime.machines() for found in machine.list(filters)]
+    states, unknown = parse_states(await ctx.counted(request.state_filters))
+    filters = Filters(states, await ctx.counted(request.producer_id_filters), request.duration_filter)
+    rows = [found for machine in coordinator.runtime.machines() for found in await ctx.finish(machine.list(filters))]
     if request.transactional_id_pattern:
         try:
             rows = await coordinator.slices.finish(_matching(rows, request.transactional_id_pattern))
@@ -44,7 +45,7 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
         unknown_state_filters=unknown,
         transaction_states=[
             found
-            for found in rows
+            async for found in ctx.in_slices(rows, A_LOOK)
             if is_allowed(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, found.transactional_id)
         ],
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
+from penstock.coordination.slices import Work
 from penstock.coordination.transactions.state import STATES_BY_LABEL, Transaction, TransactionState
 from penstock.model import ErrorCode
 from penstock.protocol.schema.describe_transactions import DescribeTransactionsResponse
 from penstock.protocol.schema.list_transactions import ListTransactionsResponse
+
+PER_SLICE = 1_000
+"""Transactions that are looked at before the loop turns."""
 
 
 def described(transactional_id: str, found: Transaction | None) -> DescribeTransactionsResponse.TransactionState:
@@ -39,28 +43,33 @@ class Filters(msgspec.Struct, frozen=True):
     """Which transactions are asked for; nothing set: all."""
 
     states: frozenset[TransactionState] | None = None
-    producer_ids: frozenset[int] = frozenset()
+    producer_ids: Collection[int] = ()
     duration_ms: int = -1  # those that began longer ago than that; -1: all
 
 
-def parse_states(labels: Sequence[str]) -> tuple[frozenset[TransactionState] | None, list[str]]:
-    """The states to keep (None: all), and the names among them that nobody knows."""
+def parse_states(labels: dict[str, int]) -> tuple[frozenset[TransactionState] | None, list[str]]:
+    """The states to keep (None: all), and the names among them that are unknown. Takes what it knows out of them."""
     if not labels:
         return None, []
-    known = frozenset(STATES_BY_LABEL[label] for label in labels if label in STATES_BY_LABEL)
-    return known, sorted({label for label in labels if label not in STATES_BY_LABEL})
+    known = frozenset(state for label, state in STATES_BY_LABEL.items() if labels.pop(label, 0))
+    return known, list(labels)
 
 
 def listed(
-    transactions: Iterable[Transaction], filters: Filters, now_ms: int
-) -> list[ListTransactionsResponse.TransactionState]:
-    return [
-        ListTransactionsResponse.TransactionState(
-            transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.label
-        )
-        for each in transactions
-        if _is_asked_for(each, filters, now_ms)
-    ]
+    transactions: Sequence[Transaction], filters: Filters, now_ms: int
+) -> Work[list[ListTransactionsResponse.TransactionState]]:
+    found: list[ListTransactionsResponse.TransactionState] = []
+    for start in range(0, len(transactions), PER_SLICE):
+        if start:
+            yield None
+        found += [
+            ListTransactionsResponse.TransactionState(
+                transactional_id=each.transactional_id, producer_id=each.producer_id, transaction_state=each.state.label
+            )
+            for each in transactions[start : start + PER_SLICE]
+            if _is_asked_for(each, filters, now_ms)
+        ]
+    return found
 
 
 def _is_asked_for(transaction: Transaction, filters: Filters, now_ms: int) -> bool:

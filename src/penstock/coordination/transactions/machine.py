@@ -18,7 +18,7 @@ from penstock.config.transactions import TransactionSettings
 from penstock.coordination.home import Ended, Producer
 from penstock.coordination.records import CoordinatorRecord
 from penstock.coordination.runtime import Decision
-from penstock.coordination.slices import InSlices, at_once
+from penstock.coordination.slices import InSlices, Work, at_once
 from penstock.coordination.transactions import transitions
 from penstock.coordination.transactions.book import A, TransactionBook
 from penstock.coordination.transactions.completion import Completion
@@ -162,8 +162,8 @@ class TransactionMachine:
     def describe(self, transactional_id: str) -> DescribeTransactionsResponse.TransactionState:
         return described(transactional_id, self._book.committed(transactional_id))
 
-    def list(self, filters: Filters) -> list[ListTransactionsResponse.TransactionState]:
-        return listed(self._book.all_committed(), filters, self._clock.now_ms())
+    def list(self, filters: Filters) -> Work[list[ListTransactionsResponse.TransactionState]]:
+        return listed([*self._book.all_committed()], filters, self._clock.now_ms())
 
     def unfinished(self) -> Iterator[Transaction]:
         """Those that are open or ending, for the metrics."""
