@@ -10,6 +10,7 @@ from penstock.broker.connection import Connection
 from penstock.broker.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
+    NO_SESSION,
     FetchPartition,
     FetchSession,
     FetchSessions,
@@ -150,7 +151,8 @@ class FetchOpener:
 
     def _full(self, fetch: Fetch, request: FetchRequest, asked: dict[Key, FetchPartition]) -> Fetch:
         """A request that lists all its partitions: without a session, or the first one of it."""
-        self._sessions.drop(request.session_id)
+        if request.session_id != NO_SESSION:
+            self._sessions.drop(request.session_id)
         if request.session_epoch == INITIAL_EPOCH and fetch.version >= 7:
             by_topic_id = fetch.version >= FIRST_WITH_TOPIC_ID
             fetch.session = self._sessions.open(asked, by_topic_id=by_topic_id, now_s=self._clock.monotonic())
