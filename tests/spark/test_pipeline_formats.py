@@ -59,6 +59,13 @@ BAD_JSON: list[tuple[bytes, str]] = [
     (b'{"id": 1} and more', "the value is no JSON: something comes behind its end"),
     (b'{"id": 1}{"id": 2}', "the value is no JSON: something comes behind its end"),
     (b'{"id": 1}, {"id": 2}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 2}]', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 2}}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 3}],[{"id": 4}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 3}}, "": {"id": 4}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 3}, "": {"id": 4}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 3}\n]\n}', "the value is no JSON: something comes behind its end"),
+    (b'{"id": 3}\x00', "the value is no JSON: something comes behind its end"),
 ]
 
 

@@ -19,11 +19,12 @@ from penstock.client.admin import Admin, ConfigResource
 from penstock.client.groups import Groups
 from penstock.client.transactions import Transactions
 from penstock.model import TopicPartition
+from penstock.runtime.random import SystemRandom
 from penstock.spark.sink import commit as committing
 from penstock.spark.sink import rows as encoding
 from penstock.spark.sink import tasks as sending
 from penstock.spark.sink.errors import SinkFailed
-from penstock.spark.sink.messages import PREFIX, write_of_query
+from penstock.spark.sink.messages import PREFIX, write_of_batch, write_of_query
 from penstock.spark.sink.options import parse_sink_options
 from penstock.spark.sink.rows import CHUNK_BYTES
 from penstock.spark.sink.staging import Folder
@@ -127,6 +128,40 @@ def test_a_checkpoint_that_was_set_back_is_refused(broker: Broker, query: Query,
     with pytest.raises(SinkFailed, match="comes after micro-batch 2"):
         query.run(1, rows=0)
     assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6})
+
+
+@pytest.mark.parametrize("older", ["skip", "fail"])
+def test_a_version_that_is_older_than_the_last_is_skipped_or_refused(
+    broker: Broker, topic: str, tmp_path: Path, older: str
+) -> None:
+    """The number of a micro-batch comes again with other rows once a checkpoint was set back."""
+    broker.create_topic(topic)
+    given = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": topic, "stagingDir": str(tmp_path)}
+
+    def write(version: int, *rows: str) -> None:
+        numbered = {**given, "txnAppId": topic, "txnVersion": str(version), "txnOlder": older}
+        options = parse_sink_options(numbered, is_stream=False)
+        one = write_of_batch(options, SystemRandom())
+        done = stage(options, str(tmp_path), one, 0, iter([pa.RecordBatch.from_pydict({"value": list(rows)})]))
+        committing.Commit(options, str(tmp_path), one, [done]).run()
+
+    write(1, "a")
+    write(3, "b")
+    write(3, "b")
+    if older == "skip":
+        write(2, "c")
+    else:
+        for rows in (("c",), ()):
+            with pytest.raises(
+                SinkFailed, match=r"version 2 of .* comes after version 3 .* its checkpoint was set back"
+            ):
+                write(2, *rows)
+        with pytest.raises(
+            SinkFailed, match="was written before with 1 rows and has 2 now; its checkpoint was changed"
+        ):
+            write(3, "b", "c")
+    write(4, "d")
+    assert values(broker.bootstrap_servers, topic) == ["a", "b", "d"]
 
 
 def test_an_empty_micro_batch_writes_nothing(broker: Broker, query: Query, topic: str) -> None:

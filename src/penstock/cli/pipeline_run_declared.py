@@ -138,7 +138,7 @@ def _show_plan(runner: Runner, plan: Plan, options: argparse.Namespace) -> None:
             "target": output.sink.target if output.sink else pipeline.bad_records.topic,
             "group": output.group,
             "columns": output.columns,
-            "goes_on": runner.folder.has_checkpoint(output.name),
+            "goes_on": runner.folder.checkpoint(output.name).planned >= 0,
         }
         for output in plan.outputs
     ]

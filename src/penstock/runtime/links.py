@@ -20,3 +20,16 @@ def link_target(path: str) -> str | None:
         return os.readlink(path)
     except OSError:
         return None
+
+
+def real_path(path: str) -> str:
+    """The one spelling of a path: absolute, without links and ``..``; it need not be there."""
+    return os.path.realpath(path)
+
+
+def is_same_folder(one: str, other: str) -> bool:
+    """Whether both are there and are one folder, by whatever names."""
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return False

@@ -114,3 +114,39 @@ def test_keys_that_python_has_as_numbers_are_text(tmp_path: Path) -> None:
         "p.py:3: broker: there is no key True here"
     ]
     assert mistakes(tmp_path, PYTHON.replace('sink("out"', 'sink(("a", "b")'), "p.py")[0].startswith("p.py:12: ")
+
+
+def test_yaml_that_stands_for_more_than_it_has_lines_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    laughs = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
+    for number in range(1, 10):
+        laughs += f"a{number}: &a{number} [{', '.join([f'*a{number - 1}'] * 10)}]\n"
+    (found,) = mistakes(tmp_path, laughs, "p.yaml")
+    assert "it has more than 20,000 values" in found
+    merged = "a0: &a0 {k: v}\n"
+    for number in range(1, 10):
+        merged += f"a{number}: &a{number} {{<<: [{', '.join([f'*a{number - 1}'] * 10)}]}}\n"
+    (found,) = mistakes(tmp_path, merged, "p.yaml")
+    assert "it has more than 20,000 values" in found
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("p.yaml", "name: " + "[" * 5_000), ("p.toml", "name = " + "[" * 5_000 + "]" * 5_000)]
+)
+def test_what_is_nested_too_deeply_is_told(tmp_path: Path, name: str, text: str) -> None:
+    if name.endswith("yaml"):
+        pytest.importorskip("yaml")
+    (found,) = mistakes(tmp_path, text, name)
+    assert found == f"{name}:1: this is no pipeline: it is nested too deeply"
+
+
+def test_a_number_that_is_too_long_is_told(tmp_path: Path) -> None:
+    assert mistakes(tmp_path, "name = " + "1" * 5_000)[0].startswith("p.toml:1: this is no TOML: Exceeds the limit")
+
+
+def test_a_mistake_is_one_line_whatever_its_names_are(tmp_path: Path) -> None:
+    text = 'name = "p"\n[source."a\\nb"]\n[sink."../x"]\n"k\\u0000y" = 1\n'
+    found = mistakes(tmp_path, text)
+    assert any("source a\\nb: " in one for one in found) and any("k\\x00y" in one for one in found)
+    assert all("\n" not in one and "\0" not in one for one in found)
+    assert any("'../x' is no name for a sink" in one for one in found)

@@ -14,7 +14,8 @@ from penstock.spark.pipeline.options import (
     check_write,
     read_options,
 )
-from penstock.spark.pipeline.sql_names import tables_of
+from penstock.spark.pipeline.places import check_places
+from penstock.spark.pipeline.sql_names import command_of, tables_of
 from penstock.spark.source.errors import WrongOption
 from penstock.spark.source.options import parse_options
 
@@ -23,6 +24,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 def check(pipeline: Pipeline, mistakes: Mistakes) -> None:
     _names(pipeline, mistakes)
+    check_places(pipeline, mistakes)
     for source in pipeline.sources:
         _source(pipeline, source, mistakes)
     _steps(pipeline, mistakes)
@@ -50,11 +52,6 @@ def _names(pipeline: Pipeline, mistakes: Mistakes) -> None:
             other = seen.setdefault(part.name.lower(), f"{kind} {part.name}")
             if other != f"{kind} {part.name}":
                 mistakes.add(part.place, f"{kind} {part.name}: there is a {other} already: names are for one of them")
-    targets: dict[str, str] = {}
-    for sink in pipeline.sinks:
-        first = targets.setdefault(sink.target, sink.name)
-        if sink.kind == "parquet" and first != sink.name:
-            mistakes.add(sink.place, f"sink {sink.name}: {sink.target} is where sink {first} writes, too")
     if pipeline.sources and not any(source.is_stream for source in pipeline.sources):
         mistakes.add(pipeline.place, "no source is read as a stream: at least one should be, with read = 'stream'")
 
@@ -96,6 +93,10 @@ def _steps(pipeline: Pipeline, mistakes: Mistakes) -> None:
 
 def _tables(step: Step, known: Sequence[str], later: Sequence[str], mistakes: Mistakes) -> None:
     if step.sql is None or step.sql_place is None:
+        return
+    if (command := command_of(step.sql)) is not None:
+        told = f"{command} is a command, and a step must be a query, such as SELECT"
+        mistakes.add(step.sql_place, f"step {step.name}: {told}")
         return
     lowered = {name.lower() for name in known}
     for table in tables_of(step.sql):

@@ -47,7 +47,7 @@ class Declaration:
             root.wrong("name", f"name is {name!r}: letters, digits, dot, dash and underscore, up to 100")
         trigger = self._trigger(root)
         refresh = root.duration("refresh") or REFRESH_DEFAULT
-        folder = root.text("folder") or f".penstock/{name}"
+        folder = self._path(root, "folder") or f".penstock/{name}"
         bootstrap, kafka = self._broker(root)
         bad_records = self._bad_records(root, name)
         spark = self._filled(root, "spark")
@@ -188,7 +188,7 @@ class Declaration:
                 "topic is missing (or parquet, or console)" if not given else f"{' and '.join(given)}: give one of them"
             )
             table.wrong(given[1] if given else None, told)
-        topic, parquet, console = table.text("topic"), table.text("parquet"), table.truth("console")
+        topic, parquet, console = table.text("topic"), self._path(table, "parquet"), table.truth("console")
         is_topic = topic is not None or "topic" in given
         is_table = not is_topic and (parquet is not None or "parquet" in given)
         upsert = table.texts("upsert") if is_table else ()
@@ -234,6 +234,15 @@ class Declaration:
             if not pattern.fullmatch(name):
                 table.wrong(None, f"{name!r} is no name for a {kind}: letters, digits and underscore")
         return found
+
+    def _path(self, table: Table, key: str) -> str | None:
+        """As it is written: a folder of the name ``${NAME}`` is not what was meant."""
+        text = table.text(key)
+        if text is not None and _VARIABLE.search(text):
+            table.wrong(key, f"{key} is {text!r}: variables are replaced in broker, options and spark only")
+        if text is not None and not text.isprintable():
+            table.wrong(key, f"{key} is {text!r}: a path has no such characters")
+        return text
 
     def _filled(self, table: Table, key: str) -> dict[str, str]:
         """Settings, with ``${NAME}`` replaced by the variable of the environment."""

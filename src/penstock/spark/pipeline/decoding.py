@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
+from penstock.spark.pipeline.columns import column
 from penstock.spark.pipeline.model import Format
 
 if TYPE_CHECKING:
@@ -63,9 +64,13 @@ def _text(frame: DataFrame, format: Format, schema: StructType) -> DataFrame:
 
 
 def _is_one_json(text: Column, options: Mapping[str, str]) -> Column:
-    """Spark reads the first value and does not look behind it. In brackets, whatever is there must be JSON, too."""
-    listed = F.from_json(F.concat(F.lit("["), text, F.lit("\n]")), "array<struct<>>", {**options, "mode": "PERMISSIVE"})
-    return F.coalesce(F.size(listed) == 1, F.lit(False))
+    """Spark reads the first value and does not look behind it. In brackets, whatever is there must be JSON, too: a
+    second value makes the list longer. Something that closes the bracket itself does not close a brace, and the other
+    way round: what is one value in both is one value."""
+    given = {**options, "mode": "PERMISSIVE"}
+    listed = F.from_json(F.concat(F.lit("["), text, F.lit("\n]")), "array<struct<>>", given)
+    named = F.from_json(F.concat(F.lit('{"":'), text, F.lit("\n}")), "map<string,struct<>>", given)
+    return F.coalesce((F.size(listed) == 1) & (F.size(named) == 1), F.lit(False))
 
 
 def _why_no_json(text: Column, schema: StructType) -> Column:
@@ -86,7 +91,7 @@ def _why_no_json(text: Column, schema: StructType) -> Column:
 
 
 def _field(name: str) -> Column:
-    return F.col(f"{_PARSED}.`{name.replace('`', '``')}`")
+    return column(name, of=_PARSED)
 
 
 def _avro(frame: DataFrame, format: Format, schema: StructType) -> DataFrame:

@@ -13,6 +13,9 @@ from penstock.spark.pipeline.mistakes import Mistake, Place, WrongDeclaration
 from penstock.spark.pipeline.toml_lines import Path, lines_of
 
 _OPENS_TEXT = re.compile(r"(\"\"\"|'''|[|>][-+\d]*)\s*$")
+NODES_MAX = 20_000
+"""Values of a YAML document, those that aliases repeat counted each time: nine lines can stand for a billion."""
+_TOO_DEEP = "it is nested too deeply"
 _TEXT, _MERGED = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -52,14 +55,16 @@ def read_toml(file: str) -> Document:
     text = read_text(file)
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        text = text.replace("\r\n", "\n")
+        return Document(file, values, lines_of(text), text)
+    except RecursionError:
+        raise WrongDeclaration([Mistake(Place(file, 1), f"this is no pipeline: {_TOO_DEEP}")]) from None
+    except ValueError as error:
         told = str(error)
         found = _AT_LINE.search(told)
         line = int(found[1]) if found and found[1] else text.count("\n") + 1
         reason = _AT_LINE.sub("", told)
         raise WrongDeclaration([Mistake(Place(file, line), f"this is no TOML: {reason}")]) from None
-    text = text.replace("\r\n", "\n")
-    return Document(file, values, lines_of(text), text)
 
 
 def read_yaml(file: str) -> Document:
@@ -72,8 +77,14 @@ def read_yaml(file: str) -> Document:
     text = read_text(file)
     lines: dict[Path, int] = {}
     wrong: list[Mistake] = []
+    nodes = 0
 
     def walk(node: Any, path: Path, around: tuple[Any, ...]) -> None:
+        nonlocal nodes
+        nodes += 1
+        if nodes > NODES_MAX:
+            told = f"this is no pipeline: it has more than {NODES_MAX:,} values"
+            raise WrongDeclaration([Mistake(Place(file, node.start_mark.line + 1), told)])
         if any(node is outer for outer in around):
             wrong.append(Mistake(Place(file, lines[path]), f"{path[-1]} holds itself"))
         elif isinstance(node, yaml.MappingNode):
@@ -103,6 +114,8 @@ def read_yaml(file: str) -> Document:
         if tree is not None:
             walk(tree, (), ())
         values = None if tree is None or wrong else loader.construct_document(tree)
+    except RecursionError:
+        raise WrongDeclaration([Mistake(Place(file, 1), f"this is no pipeline: {_TOO_DEEP}")]) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]

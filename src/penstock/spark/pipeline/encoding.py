@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
+from penstock.spark.pipeline.columns import column
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.mistakes import nearest
 from penstock.spark.pipeline.model import HEADERS, METADATA, Sink
@@ -22,11 +23,11 @@ def encode(frame: DataFrame, sink: Sink) -> DataFrame:
     columns = [_value(frame, sink).alias("value")]
     if sink.key is not None:
         is_binary = isinstance(frame.schema[sink.key].dataType, BinaryType)
-        columns.append((_col(sink.key) if is_binary else _col(sink.key).cast("string")).alias("key"))
+        columns.append((column(sink.key) if is_binary else column(sink.key).cast("string")).alias("key"))
     if sink.timestamp is not None:
-        columns.append(_col(sink.timestamp).cast("timestamp").alias("timestamp"))
+        columns.append(column(sink.timestamp).cast("timestamp").alias("timestamp"))
     if sink.headers is not None:
-        columns.append(_col(sink.headers).alias("headers"))
+        columns.append(column(sink.headers).alias("headers"))
     return frame.select(*columns)
 
 
@@ -37,10 +38,10 @@ def _value(frame: DataFrame, sink: Sink) -> Column:
     if kind in ("string", "binary"):
         if "value" not in names:
             raise RunFailed(f"{sink.place}: sink {sink.name}: format {kind} needs a column named value")
-        return _col("value").cast(kind) if kind == "string" else _col("value")
+        return column("value").cast(kind) if kind == "string" else column("value")
     if not names:
         raise RunFailed(f"{sink.place}: sink {sink.name}: {sink.input} has no columns to write")
-    row = F.struct(*map(_col, names))
+    row = F.struct(*map(column, names))
     if kind == "csv":
         return F.to_csv(row, dict(sink.format.options))
     if kind == "avro":
@@ -58,7 +59,3 @@ def _check_column(frame: DataFrame, sink: Sink, what: str, name: str | None) -> 
         raise RunFailed(
             f"{sink.place}: sink {sink.name}: {what} is {name!r}, and {sink.input} has no such column{hint}"
         )
-
-
-def _col(name: str) -> Column:
-    return F.col(f"`{name.replace('`', '``')}`")

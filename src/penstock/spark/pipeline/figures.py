@@ -19,6 +19,8 @@ class Figures:
 
     name: str
     group: str
+    held: int = -1
+    """The last batch that the target held before: its rows, when it comes again, are not written again."""
     batches: int = 0
     rows_read: int = 0
     rows_written: int = 0
@@ -51,7 +53,8 @@ class Figures:
             self.batches += 1
         self._last = _mark(progress)
         self.rows_read += _total(progress, "numInputRows")
-        self.rows_written += _observed((progress.get("observedMetrics") or {}).get(OBSERVED))
+        if progress["batchId"] > self.held:
+            self.rows_written += _observed((progress.get("observedMetrics") or {}).get(OBSERVED))
         self.input_rows_per_s = _number(_total(progress, "inputRowsPerSecond"))
         self.processed_rows_per_s = _number(_total(progress, "processedRowsPerSecond"))
         self.batch_ms = int(

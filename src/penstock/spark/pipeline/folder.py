@@ -1,25 +1,46 @@
 """What a pipeline leaves between its runs: a folder of its own, bound to its name and to what it reads and writes.
 
-pipeline.json   the name, the shape, the schemas; written before the first batch
+pipeline.json   the name, the shape, the schemas, the columns of tables; written before the first batch
 checkpoints/    one for each sink, Spark's
 staging/        what the sink of topics lays down before it commits
 status.json     how far it is, for ``penstock pipeline status``
 .lock           held while it runs, and let go of by the system however it ends
+
+What binds      A source or a sink is bound from the first batch that is planned for it on: what Spark refuses before
+                leaves nothing that an edit would have to fit.
+Columns         of a table are those of the last batch that it holds. What a run plans is noted beside them, with the
+                batch that it begins after, and counts when there is a batch behind that.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from penstock.ports import File
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.random import SystemRandom
+from penstock.spark.pipeline.checkpoint import Checkpoint
 from penstock.spark.pipeline.failures import RunBusy, WrongFolder
-from penstock.spark.pipeline.model import Pipeline, Sink, Source
+from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink, Source
+from penstock.spark.pipeline.places import BINDING, check_around
 
-BINDING, STATUS, LOCK = "pipeline.json", "status.json", ".lock"
+STATUS, LOCK = "status.json", ".lock"
 VERSION = 1
+
+
+class TableColumns(NamedTuple):
+    """Of one table: name -> type."""
+
+    known: dict[str, str] | None
+    """Those that it has."""
+    planned: dict[str, str]
+    """Those that this run writes."""
+    after: int
+    """... in batches after this one."""
+
+
+Columns = dict[str, TableColumns]
 
 
 class Folder:
@@ -64,6 +85,7 @@ class Folder:
     def check(self, pipeline: Pipeline) -> dict[str, Any]:
         """What was bound before ({} for a new folder); ``WrongFolder`` where it was another pipeline."""
         bound = self._read(BINDING)
+        check_around(self.path, f"pipeline {pipeline.name}: ")
         if bound is None:
             if self._fs.exists(f"{self.path}/checkpoints"):
                 raise WrongFolder(f"{self.path} has checkpoints but no {BINDING}: nobody knows whose they are")
@@ -73,6 +95,12 @@ class Folder:
             raise WrongFolder(
                 f"{self.path} is the folder of pipeline {bound.get('name')}, not of {pipeline.name}: {advice}"
             )
+        if not all(isinstance(bound.get(key), dict) for key in ("sources", "sinks")) or "id" not in bound:
+            raise WrongFolder(f"{self.path}/{BINDING} is damaged: {advice}")
+        begun = [name for name in (*bound["sinks"], DEAD_LETTERS) if self.checkpoint(name).planned >= 0]
+        if not begun:
+            return {key: bound[key] for key in ("version", "id", "name") if key in bound}
+        bound["sinks"] = {name: shape for name, shape in bound["sinks"].items() if name in begun}
         now = shape_of(pipeline)
         if told := _difference("source", bound["sources"], now["sources"], may_come=False):
             raise WrongFolder(f"pipeline {pipeline.name} has a checkpoint, and {told} since: {advice}")
@@ -85,10 +113,11 @@ class Folder:
         pipeline: Pipeline,
         bound: dict[str, Any],
         schemas: dict[str, str],
-        columns: dict[str, Any],
+        columns: Columns,
         starts: dict[str, Any],
-    ) -> str:
-        """Written before anything else is; returns the id of this binding, another one for every new folder."""
+    ) -> dict[str, Any]:
+        """Written before anything else is; returns what is bound now, with an ``id`` that every new folder has for
+        itself. ``columns``: what this run plans, by table."""
         identity = bound.get("id") or SystemRandom().random_bytes(6).hex()
         shape = shape_of(pipeline)
         document = {
@@ -98,18 +127,19 @@ class Folder:
             "sources": shape["sources"],
             # A sink that went has left its checkpoint: one of its name that comes later must be the same.
             "sinks": {**bound.get("sinks", {}), **shape["sinks"]},
-            "schemas": schemas,
-            "columns": {**bound.get("columns", {}), **columns},
+            "schemas": {**bound.get("schemas", {}), **schemas},
+            "columns": {**bound.get("columns", {}), **{name: one.known for name, one in columns.items() if one.known}},
+            "planned": {
+                **bound.get("planned", {}),
+                **{name: {"after": one.after, "columns": one.planned} for name, one in columns.items()},
+            },
             "starts": starts,
         }
         self._write(BINDING, document)
-        return str(identity)
+        return document
 
-    def has_checkpoint(self, sink_name: str) -> bool:
-        return self._fs.exists(f"{self.checkpoint(sink_name)}/metadata")
-
-    def checkpoint(self, sink_name: str) -> str:
-        return f"{self.path}/checkpoints/{sink_name}"
+    def checkpoint(self, sink_name: str) -> Checkpoint:
+        return Checkpoint(f"{self.path}/checkpoints/{sink_name}")
 
     @property
     def staging(self) -> str:
@@ -139,6 +169,16 @@ class Folder:
     def _write(self, name: str, document: dict[str, Any]) -> None:
         self._fs.make_dirs(self.path)
         self._fs.write_file_atomically(f"{self.path}/{name}", json.dumps(document, indent=1).encode() + b"\n")
+
+
+def known_columns(bound: dict[str, Any], sink: Sink, *, written: int) -> dict[str, str] | None:
+    """The columns that a table has; None: no batch of it was written yet. ``written``: the last batch that is in it."""
+    planned = bound.get("planned", {}).get(sink.name)
+    if planned is not None and written > planned["after"]:
+        found: dict[str, str] = planned["columns"]
+        return found
+    before: dict[str, str] | None = bound.get("columns", {}).get(sink.name)
+    return before
 
 
 def shape_of(pipeline: Pipeline) -> dict[str, dict[str, str]]:

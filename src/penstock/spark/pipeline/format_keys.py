@@ -12,6 +12,8 @@ from penstock.spark.pipeline.table import Table
 
 KINDS: tuple[FormatKind, ...] = get_args(FormatKind)
 WITH_SCHEMA = ("json", "csv", "avro")
+_OURS = ("mode", "columnnameofcorruptrecord")
+"""Options of Spark's readers that decide what becomes of bad records: ``bad_records`` says that."""
 
 
 def read_format(table: Table, files: Files, *, is_source: bool) -> Format:
@@ -21,6 +23,9 @@ def read_format(table: Table, files: Files, *, is_source: bool) -> Format:
     options = table.settings("format_options") if kind in ("json", "csv") else {}
     if kind == "avro":
         return _avro(table, files, is_source=is_source)
+    for name in options:
+        if is_source and name.lower() in _OURS:
+            table.wrong_setting("format_options", name, f"format_options can't have {name}: bad_records says it")
     schema = _schema(table, files, kind) if is_source and kind in WITH_SCHEMA else None
     return Format(kind, schema, options=options)
 

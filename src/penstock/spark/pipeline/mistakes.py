@@ -32,7 +32,8 @@ class Mistakes:
     found: list[Mistake] = field(default_factory=list)
 
     def add(self, place: Place, sentence: str) -> None:
-        mistake = Mistake(place, sentence)
+        # A name may have anything in it, and a mistake is one line.
+        mistake = Mistake(place, "".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
         if mistake not in self.found:
             self.found.append(mistake)
 

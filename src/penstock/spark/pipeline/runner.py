@@ -19,17 +19,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from penstock.runtime.clock import SystemClock
 from penstock.spark.pipeline import preflight
-from penstock.spark.pipeline.failures import RunBusy, RunFailed
+from penstock.spark.pipeline.failures import RunBusy, RunFailed, WrongFolder
 from penstock.spark.pipeline.figures import Figures
-from penstock.spark.pipeline.folder import Folder
+from penstock.spark.pipeline.folder import Columns, Folder, TableColumns, known_columns
 from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
 from penstock.spark.pipeline.sinks import Output, Show, check_remote, columns_of, prepare, start
 from penstock.spark.pipeline.sources import Sources
+from penstock.spark.pipeline.state import check_state
 from penstock.spark.pipeline.status import StatusFile
 from penstock.spark.pipeline.steps import apply_step
-from penstock.spark.pipeline.tables import check_columns, check_table, sweep
-from penstock.spark.pipeline.upsert import check_versions
-from penstock.spark.pipeline.words import hide, reason_of
+from penstock.spark.pipeline.tables import check_columns, sweep
+from penstock.spark.pipeline.targets import Targets, last_written
+from penstock.spark.pipeline.words import hide, is_state_changed, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,18 +89,16 @@ class Runner:
         if not is_dry:
             self.folder.check_idle(self.pipeline.name)
         self._bound = self.folder.check(self.pipeline)
-        self._check_tables()
-        known_starts = self._bound.get("starts", {}) if self._bound else None
+        self._check_targets()
+        known_starts = self._bound.get("starts")
         self.surveyed = preflight.survey(self.pipeline, self.bootstrap, self._timeout_s, known_starts)
         return self.surveyed
 
-    def _check_tables(self) -> None:
-        for sink in self.pipeline.sinks:
-            checkpoint = self.folder.checkpoint(sink.name)
-            if sink.upsert and self._bound:
-                check_versions(sink, self._bound["id"], checkpoint)
-            elif sink.kind == "parquet" and not sink.upsert:
-                check_table(sink, checkpoint if self.folder.has_checkpoint(sink.name) else None)
+    def _check_targets(self) -> Targets:
+        settings = preflight.settings_for(self.pipeline, self.bootstrap, self._timeout_s)
+        targets = Targets(self.pipeline, self.folder, self._bound.get("id"), settings)
+        targets.check()
+        return targets
 
     # --- views --------------------------------------------------------------------------------------------------------
 
@@ -113,8 +112,7 @@ class Runner:
         except RunFailed as error:
             raise RunFailed(hide(str(error), pipeline.secrets)) from error.__cause__
         for output in outputs:
-            if output.sink is not None and output.sink.kind == "parquet":
-                check_columns(output.sink, self._bound.get("columns", {}).get(output.name), output.columns)
+            self._check_fit(output)
         if letters is not None:
             outputs.append(Output(DEAD_LETTERS, None, letters, f"{pipeline.name}.{DEAD_LETTERS}", {}))
         return Plan(outputs, sources.schemas)
@@ -138,21 +136,36 @@ class Runner:
         rows = prepare(frame, sink)
         return Output(sink.name, sink, rows, group, columns_of(rows if sink.kind == "parquet" else frame, sink))
 
+    def _check_fit(self, output: Output) -> None:
+        """``WrongFolder`` where the columns are not those of the table, or the steps not those of the state."""
+        from pyspark.errors import PySparkException
+
+        sink = output.sink
+        assert sink is not None
+        if sink.kind == "parquet":
+            check_columns(sink, self._known_columns(sink), output.columns)
+        if not self._is_remote:
+            try:
+                check_state(output.frame, sink.mode, self.folder.checkpoint(sink.name))
+            except PySparkException as error:
+                if is_state_changed(error):  # whatever else it is, the run tells it
+                    raise WrongFolder(str(self._failure(output, error))) from error
+
+    def _known_columns(self, sink: Sink) -> dict[str, str] | None:
+        return known_columns(self._bound, sink, written=last_written(sink, self.folder, self._bound.get("id")))
+
     # --- queries ------------------------------------------------------------------------------------------------------
 
     def run(self, spark: SparkSession, plan: Plan, *, show: Show, watch: Watcher) -> Summary:
         """To the end of what is there or, with a trigger, until it is interrupted. ``RunFailed`` when a query fails."""
         pipeline = self.pipeline
-        self._lock()
-        columns = {output.name: output.columns for output in plan.outputs}
-        identity = self.folder.bind(pipeline, self._bound, plan.schemas, columns, self.surveyed.starts)
-        self._bound = self.folder.check(pipeline)
+        held = self._lock()
+        self._bound = self.folder.bind(pipeline, self._bound, plan.schemas, self._columns(plan), self.surveyed.starts)
+        identity = str(self._bound["id"])
         preflight.create_topics(pipeline, self.bootstrap, self._timeout_s, self.surveyed.new_topics)
-        for sink in pipeline.sinks:
-            if sink.kind == "parquet" and not sink.upsert:
-                sweep(sink)
+        self._sweep(plan)
         begun_s = self._clock.monotonic()
-        figures = [Figures(output.name, output.group) for output in plan.outputs]
+        figures = [Figures(output.name, output.group, held.get(output.name, -1)) for output in plan.outputs]
         status = StatusFile(self.folder, pipeline, self.bootstrap, self._clock)
         status.write("running", figures)
         state, reason = "stopped", None
@@ -167,13 +180,28 @@ class Runner:
             status.write(state, figures, reason)
         return Summary(figures, self._clock.monotonic() - begun_s)
 
-    def _lock(self) -> None:
-        """Locked only now, for a lock is a file, and a run that is refused leaves none. Another run may have come
-        between: what it has bound would not be what was planned with."""
+    def _columns(self, plan: Plan) -> Columns:
+        found: Columns = {}
+        for output in plan.outputs:
+            if output.sink is not None and output.sink.kind == "parquet":
+                written = last_written(output.sink, self.folder, self._bound.get("id"))
+                found[output.name] = TableColumns(self._known_columns(output.sink), output.columns, written)
+        return found
+
+    def _sweep(self, plan: Plan) -> None:
+        """What a killed run has left under way."""
+        for output in plan.outputs:
+            self.folder.checkpoint(output.name).sweep()
+            if output.sink is not None and output.sink.kind == "parquet" and not output.sink.upsert:
+                sweep(output.sink)
+
+    def _lock(self) -> dict[str, int]:
+        """The last batch that each target holds. Locked only now, for a lock is a file, and a run that is refused
+        leaves none. Another run may have come between: what it has bound would not be what was planned with."""
         self.folder.lock(self.pipeline.name)
         if self.folder.check(self.pipeline) != self._bound:
             raise RunBusy(f"pipeline {self.pipeline.name} was run by another process meanwhile: run it again")
-        self._check_tables()
+        return self._check_targets().written
 
     def _run_once(
         self,

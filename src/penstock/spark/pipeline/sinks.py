@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as F
 
+from penstock.spark.pipeline.columns import column
 from penstock.spark.pipeline.encoding import encode
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.figures import OBSERVED, ROWS
 from penstock.spark.pipeline.folder import Folder
+from penstock.spark.pipeline.last_rows import is_in_read_order, kept_columns
+from penstock.spark.pipeline.markers import application_of
 from penstock.spark.pipeline.model import METADATA, Pipeline, Sink
 from penstock.spark.pipeline.options import write_options
-from penstock.spark.pipeline.upsert import check_upsert, kept_columns, make_upsert
+from penstock.spark.pipeline.upsert import check_upsert, make_upsert
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +59,7 @@ def prepare(frame: DataFrame, sink: Sink) -> DataFrame:
     if sink.upsert:
         check_upsert(frame, sink)
         return frame
-    kept = [F.col(f"`{name}`") for name in frame.columns if name not in METADATA]
+    kept = [column(name) for name in frame.columns if name not in METADATA]
     for name in sink.partition_by:
         if name not in frame.columns:
             raise RunFailed(f"{sink.place}: sink {sink.name}: partition_by: {sink.input} has no column {name}")
@@ -69,7 +72,7 @@ def start(
     counted = output.frame.observe(OBSERVED, F.count(F.lit(1)).alias(ROWS))
     writer = (
         counted.writeStream.queryName(f"{pipeline.name}.{output.name}")
-        .option("checkpointLocation", folder.checkpoint(output.name))
+        .option("checkpointLocation", folder.checkpoint(output.name).path)
         .trigger(**_trigger(pipeline))
     )
     sink = output.sink
@@ -80,10 +83,10 @@ def start(
     if sink.kind == "topic":
         options = _topic_options(pipeline, bootstrap, folder, sink.target, sink.options)
         if sink.mode == "update":
-            return writer.foreachBatch(_updates(options, f"{identity}.{sink.name}")).start()
+            return writer.foreachBatch(_updates(options, application_of(identity, sink))).start()
         return writer.format("penstock").options(**options).start()
     if sink.upsert:
-        return writer.foreachBatch(make_upsert(sink, identity)).start()
+        return writer.foreachBatch(make_upsert(sink, identity, is_in_order=is_in_read_order(output.frame))).start()
     if sink.kind == "parquet":
         if sink.partition_by:
             writer = writer.partitionBy(*sink.partition_by)
@@ -102,10 +105,11 @@ def _topic_options(
 
 def _updates(options: dict[str, str], application: str) -> Callable[[DataFrame, int], None]:
     """Spark gives a sink that is written in Python no rows in mode update. So each batch is a write of its own, which
-    the broker knows by its number: one that comes again is not written again."""
+    the broker knows by its number: one that comes again is not written again, and one that comes after later ones is
+    refused, for the checkpoint was set back."""
 
     def write(frame: DataFrame, batch_id: int) -> None:
-        numbered = {**options, "txnAppId": application, "txnVersion": str(batch_id)}
+        numbered = {**options, "txnAppId": application, "txnVersion": str(batch_id), "txnOlder": "fail"}
         frame.write.format("penstock").options(**numbered).mode("append").save()
 
     return write

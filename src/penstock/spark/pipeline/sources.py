@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from penstock.spark.pipeline import model
+from penstock.spark.pipeline.columns import column
 from penstock.spark.pipeline.decoding import REASON, RECORD, decode
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.model import INFERRED, SAMPLE_RECORDS, Pipeline, Source
@@ -43,7 +44,9 @@ class Sources:
 
     @property
     def schemas(self) -> dict[str, str]:
-        return {name: schema.json() for name, schema in self._schemas.items()}
+        """Those that were inferred, for the folder to keep."""
+        inferred = [one.name for one in self._pipeline.sources if one.format.schema == INFERRED]
+        return {name: self._schemas[name].json() for name in inferred}
 
     def view(self, source: Source, group: str) -> DataFrame:
         """The good records. ``group`` is told how far a stream is."""
@@ -57,7 +60,7 @@ class Sources:
         if source.reading == "latest":
             decoded = _latest(decoded)
         good = decoded.filter(self._is_good(source))
-        fields = [F.col(f"{RECORD}.`{name}`").alias(name) for name in self._schemas[source.name].names]
+        fields = [column(name, of=RECORD).alias(name) for name in self._schemas[source.name].names]
         view = good.select(*fields, *_metadata(source))
         if source.watermark is not None:
             view = with_watermark(view, source.watermark, f"{source.place}: source {source.name}: ")

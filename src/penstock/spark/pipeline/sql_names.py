@@ -57,6 +57,14 @@ def tables_of(sql: str) -> list[Named]:
     return [one for one in found if one.name.lower() not in own]
 
 
+def command_of(sql: str) -> str | None:
+    """The word that a text begins with, where no query begins so: ``INSERT``, ``SET``. None: it may be a query."""
+    first = next((token for token in _tokens(sql) if token.text != "("), None)
+    if first is None or first.is_name or not first.upper[:1].isalpha() or first.upper in _QUERY_WORDS:
+        return None
+    return first.upper
+
+
 def _tokens(sql: str) -> list[_Token]:
     found: list[_Token] = []
     line = 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.spark.pipeline.failures import RunFailed
 from penstock.spark.pipeline.mistakes import nearest
 from penstock.spark.pipeline.model import Step
+from penstock.spark.pipeline.queries import NotAQuery, only_queries, query
 from penstock.spark.pipeline.sources import with_watermark
 from penstock.spark.pipeline.words import sql_failure
 
@@ -33,7 +34,9 @@ def _sql(spark: SparkSession, step: Step) -> DataFrame:
 
     assert step.sql is not None
     try:
-        return spark.sql(step.sql)
+        return query(spark, step.sql)
+    except NotAQuery as error:
+        raise RunFailed(f"{step.sql_place}: step {step.name}: {error}") from None
     except PySparkException as error:
         raise sql_failure(step, error) from error
 
@@ -52,7 +55,10 @@ def _python(spark: SparkSession, step: Step, views: dict[str, DataFrame]) -> Dat
                 f"{step.place}: step {step.name}: the parameter {name} is no source and no step before it{hint}"
             )
     try:
-        frame = function(**given)
+        with only_queries(spark):
+            frame = function(**given)
+    except NotAQuery as error:
+        raise RunFailed(f"{step.place}: step {step.name}: {error}") from None
     except RunFailed:
         raise
     except Exception as error:

@@ -1,7 +1,9 @@
 """A folder of Parquet files that Spark's file sink appends to: what must be right before a query writes into it.
 
 Spark keeps a list of the files that count, in ``_spark_metadata``. Spark itself reads by that list; DuckDB and pandas
-take every file. So what a killed run has left behind without listing it is removed before the next one writes.
+take every file. So what a killed run has left behind without listing it is removed before the next one writes: files
+that are named as Spark names them, in the folder itself and in those of its partitions. For the same reason a table
+begins in an empty folder.
 """
 
 from __future__ import annotations
@@ -12,44 +14,47 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from penstock.runtime.files import DiskFileSystem
+from penstock.spark.pipeline.checkpoint import Checkpoint, last_batch
 from penstock.spark.pipeline.failures import WrongFolder
 from penstock.spark.pipeline.files import is_url
 from penstock.spark.pipeline.model import Sink
+from penstock.spark.pipeline.places import FILE_LOG
 
-METADATA = "_spark_metadata"
 
-
-def check_table(sink: Sink, checkpoint: str | None) -> None:
+def check_table(sink: Sink, checkpoint: Checkpoint) -> None:
     """A query that does not know all the batches of the list would silently leave out as many: Spark takes those with
-    numbers of the list for written. ``checkpoint``: the query's folder; None for one that has none yet."""
-    fs = DiskFileSystem()
-    if is_url(sink.target) or not fs.exists(f"{sink.target}/{METADATA}"):
+    numbers of the list for written."""
+    if is_url(sink.target):
         return
+    fs = DiskFileSystem()
     what = f"{sink.place}: sink {sink.name}: {sink.target}"
-    if checkpoint is None:
+    if fs.exists(sink.target) and not fs.is_dir(sink.target):
+        raise WrongFolder(f"{what} is a file, and a table is a folder")
+    is_new = checkpoint.query_id is None
+    if is_new and written_to_table(sink) >= 0:
         raise WrongFolder(f"{what} was written by another query: give the sink another folder, or remove that one")
-    check_batches(sink, checkpoint, written=_last_batch(fs, f"{sink.target}/{METADATA}"))
+    if is_new and not fs.is_dir(f"{sink.target}/{FILE_LOG}") and (name := _first_entry(fs, sink.target)):
+        raise WrongFolder(f"{what} holds {name!r}, and a table begins in an empty folder: give the sink another one")
+    check_batches(what, written=written_to_table(sink), planned=checkpoint.planned)
 
 
-def check_batches(sink: Sink, checkpoint: str, *, written: int) -> None:
-    """``written``: the last batch that the table holds."""
-    planned = _last_batch(DiskFileSystem(), f"{checkpoint}/offsets")
+def written_to_table(sink: Sink) -> int:
+    """The last batch that the table's list has; -1: none, or a table that lies elsewhere."""
+    return -1 if is_url(sink.target) else last_batch(f"{sink.target}/{FILE_LOG}")
+
+
+def check_batches(what: str, *, written: int, planned: int, kind: str = "folder") -> None:
+    """``WrongFolder`` where the target holds batches that the checkpoint does not know."""
     if written > planned:
-        raise WrongFolder(f"{sink.place}: sink {sink.name}: {set_back(sink, written, planned)}")
+        raise WrongFolder(set_back(what, written, planned, kind))
 
 
-def set_back(sink: Sink, written: int, planned: int) -> str:
+def set_back(what: str, written: int, planned: int, kind: str = "folder") -> str:
     known = "none" if planned < 0 else f"none after {planned}"
     return (
-        f"{sink.target} holds batch {written}, and the checkpoint knows {known}: it was set back; "
-        "use the newest checkpoint, or give the sink another name and folder"
+        f"{what} holds batch {written}, and the checkpoint knows {known}: it was set back; "
+        f"use the newest checkpoint, or give the sink another name and {kind}"
     )
-
-
-def _last_batch(fs: DiskFileSystem, folder: str) -> int:
-    """Of a log of Spark's; -1: none."""
-    names = [name.removesuffix(".compact") for name in fs.list_dir(folder)] if fs.exists(folder) else []
-    return max((int(name) for name in names if name.isdigit()), default=-1)
 
 
 def check_columns(sink: Sink, before: dict[str, str] | None, now: dict[str, str]) -> None:
@@ -68,16 +73,20 @@ def check_columns(sink: Sink, before: dict[str, str] | None, now: dict[str, str]
 
 def sweep(sink: Sink) -> int:
     """Remove what a killed run has left; the number of files."""
-    if is_url(sink.target):
-        return 0
     fs = DiskFileSystem()
-    if not fs.exists(f"{sink.target}/{METADATA}"):
+    if is_url(sink.target) or not fs.is_dir(f"{sink.target}/{FILE_LOG}"):
         return 0
-    listed = set(_listed(fs, f"{sink.target}/{METADATA}"))
+    listed = set(_listed(fs, f"{sink.target}/{FILE_LOG}"))
     left = [path for path in _files(fs, sink.target) if path.rpartition("/")[2] not in listed]
     for path in left:
         fs.remove(path)
     return len(left)
+
+
+def _first_entry(fs: DiskFileSystem, folder: str) -> str | None:
+    """Of those that readers of a table see: not what begins with a dot or an underscore."""
+    names = fs.list_dir(folder) if fs.is_dir(folder) else []
+    return next((name for name in names if not name.startswith(("_", "."))), None)
 
 
 def _listed(fs: DiskFileSystem, folder: str) -> Iterator[str]:
@@ -91,11 +100,13 @@ def _listed(fs: DiskFileSystem, folder: str) -> Iterator[str]:
 
 
 def _files(fs: DiskFileSystem, folder: str) -> Iterator[str]:
+    """Those that Spark may have written: not what lies in a folder that is no partition, ``column=value``."""
     for name in fs.list_dir(folder):
         path = f"{folder}/{name}"
         if name.startswith(("_", ".")):
             continue
         if fs.is_dir(path):
-            yield from _files(fs, path)
-        elif name.endswith(".parquet"):
+            if "=" in name and not fs.exists(f"{path}/{FILE_LOG}"):
+                yield from _files(fs, path)
+        elif name.startswith("part-") and name.endswith(".parquet"):
             yield path

@@ -71,6 +71,11 @@ def innermost(text: str) -> str:
     return _sentence(re.sub(r"^\[[A-Z_.]+\] ", "", first))
 
 
+def is_state_changed(error: BaseException) -> bool:
+    """Whether Spark refuses a query because of the state that its checkpoint keeps."""
+    return any(name in str(error) for name in _STATE_CHANGED)
+
+
 def hide(text: str, secrets: Iterable[str]) -> str:
     """The text without any of these values."""
     for secret in sorted(secrets, key=len, reverse=True):

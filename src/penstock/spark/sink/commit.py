@@ -121,17 +121,18 @@ class Commit:
         if marker is None or marker.number < self.write.number:
             return False
         if marker.number > self.write.number:
-            if not self.write.is_stream:  # as Delta does: versions grow
+            if self.write.may_skip_older:
                 return True
+            kind = "micro-batch" if self.write.is_stream else "version"
             raise SinkFailed(
-                f"nothing was written: {self.write} comes after micro-batch {marker.number} of it was written, so "
+                f"nothing was written: {self.write} comes after {kind} {marker.number} of it was written, so "
                 "its checkpoint was set back; use the newest checkpoint, or a new one"
             )
         if marker.rows != self.rows:
             raise SinkFailed(
                 f"nothing was written: {self.write} was written before with {marker.rows} rows and has "
                 f"{self.rows} now; "
-                + ("its checkpoint was changed" if self.write.is_stream else "use a new txnVersion")
+                + ("use a new txnVersion" if self.write.may_skip_older else "its checkpoint was changed")
             )
         return True
 

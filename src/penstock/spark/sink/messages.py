@@ -26,6 +26,9 @@ class Write(NamedTuple):
     """The micro-batch, or the version."""
     is_marked: bool
     is_stream: bool
+    may_skip_older: bool = False
+    """Whether one with a smaller number than the last that was written is taken for written, as in Delta. Numbers of
+    micro-batches come again with other rows once a checkpoint was set back: those are refused."""
 
     def __str__(self) -> str:
         if self.is_stream:
@@ -35,17 +38,25 @@ class Write(NamedTuple):
         )
 
 
+def query_transactional_id(query_id: str) -> str:
+    return PREFIX + query_id
+
+
+def application_id(app_id: str, topic: str | None) -> str:
+    """The transactional id of an application's write. A version counts for one topic, as it counts for one table in
+    Delta: foreachBatch writes the same version of the same application to several."""
+    return PREFIX + (app_id if topic is None else f"{app_id}/{topic}")
+
+
 def write_of_query(query_id: str, batch_id: int) -> Write:
-    return Write(PREFIX + query_id, query_id, batch_id, is_marked=True, is_stream=True)
+    return Write(query_transactional_id(query_id), query_id, batch_id, is_marked=True, is_stream=True)
 
 
 def write_of_batch(options: SinkOptions, random: Random) -> Write:
     if options.app_id is not None and options.version is not None:
-        # A version counts for one topic, as it counts for one table in Delta: foreachBatch writes the same version of
-        # the same application to several.
-        name = options.app_id if options.topic is None else f"{options.app_id}/{options.topic}"
-        folder = "app-" + hashlib.sha256(name.encode()).hexdigest()[:32]
-        return Write(PREFIX + name, folder, options.version, is_marked=True, is_stream=False)
+        name = application_id(options.app_id, options.topic)
+        folder = "app-" + hashlib.sha256(name.removeprefix(PREFIX).encode()).hexdigest()[:32]
+        return Write(name, folder, options.version, True, is_stream=False, may_skip_older=options.skips_older)
     name = random.random_bytes(16).hex()
     return Write(PREFIX + ONE_WRITE + name, ONE_WRITE + name, 0, is_marked=False, is_stream=False)
 

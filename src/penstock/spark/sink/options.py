@@ -35,7 +35,9 @@ class SinkOptions:
     delivery: Delivery = "exactly-once"
     app_id: str | None = None
     version: int | None = None
-    """Of the application's write: what was written with this number, or a later one, is not written again."""
+    """Of the application's write: what was written with this number is not written again."""
+    skips_older: bool = True
+    """Whether a number below the last that was written counts as written, too; else it is refused."""
     compression: str = "none"
     level: int | None = None
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
@@ -48,7 +50,9 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
     _check_acks(options)
     delivery = _delivery(options)
     if is_stream:
-        options.refuse((names.TXN_APP_ID, names.TXN_VERSION), "a stream has its query id and batch ids instead")
+        options.refuse(
+            (names.TXN_APP_ID, names.TXN_VERSION, names.TXN_OLDER), "a stream has its query id and batch ids instead"
+        )
     app_id, version = _application(options)
     if delivery == "at-least-once" and app_id is not None:
         raise WrongOption("txnAppId and delivery at-least-once contradict each other: give one of them")
@@ -61,6 +65,7 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
         delivery=delivery,
         app_id=app_id,
         version=version,
+        skips_older=_skips_older(options, app_id),
         compression=compression,
         level=_level(options, compression),
         transaction_timeout_ms=options.number_setting(
@@ -103,6 +108,15 @@ def _application(options: Given) -> tuple[str | None, int | None]:
     if app_id is not None and len(app_id) > NAME_CHARS_MAX:
         raise WrongOption(f"txnAppId has {len(app_id)} characters; {NAME_CHARS_MAX} are possible")
     return app_id, version
+
+
+def _skips_older(options: Given, app_id: str | None) -> bool:
+    text = (options.get(names.TXN_OLDER) or "").strip().lower()
+    if text and app_id is None:
+        raise WrongOption(f"{names.TXN_OLDER} is given without {names.TXN_APP_ID}: the two go together")
+    if text not in ("", "skip", "fail"):
+        raise WrongOption(f"{names.TXN_OLDER}: {text!r} is neither skip nor fail")
+    return text != "fail"
 
 
 def _text(options: Given, name: str) -> str | None:

@@ -55,6 +55,7 @@ DELIVERY = "delivery"
 COMPRESSION = "compression"
 TXN_APP_ID = "txnAppId"
 TXN_VERSION = "txnVersion"
+TXN_OLDER = "txnOlder"
 CHECKPOINT_LOCATION = "checkpointLocation"
 QUERY_NAME = "queryName"
 
@@ -64,6 +65,7 @@ SINK_OPTIONS = (
     DELIVERY,
     TXN_APP_ID,
     TXN_VERSION,
+    TXN_OLDER,
     INCLUDE_HEADERS,
     CHECKPOINT_LOCATION,
     QUERY_NAME,

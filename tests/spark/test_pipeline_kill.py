@@ -1,0 +1,109 @@
+"""``kill -9`` of ``penstock pipeline run`` with all that it has started, at the moments that are hard: nothing is lost,
+nothing is twice, and good and dead records are together those that were read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.testing import Broker, Record
+from support.broker import penstock_environment
+from support.waiting import eventually
+
+RUN_S_MAX = 240
+DYING = Path(__file__).with_name("kills") / "dying_command.py"
+GOOD, KEYS = 60, 5
+
+LATEST = """
+name = "{topic}"
+[bad_records]
+action = "dead-letter"
+[source.people]
+topic = "{topic}"
+format = "json"
+schema = "id INT NOT NULL, n INT"
+options.maxOffsetsPerTrigger = 25
+[step.slim]
+sql = "SELECT id, n FROM people"
+[sink.latest]
+from = "slim"
+parquet = "latest"
+upsert = "id"
+"""
+
+
+@pytest.fixture(autouse=True)
+def needs_the_extra() -> None:
+    for module in ("pyspark", "pyarrow", "numba", "pandas"):
+        pytest.importorskip(module)
+
+
+class Run:
+    """In a group of processes of its own. ``dies_at``: see ``dying_command``."""
+
+    def __init__(self, broker: Broker, folder: Path, *, dies_at: str = "") -> None:
+        start = [str(DYING), dies_at] if dies_at else ["-m", "penstock"]
+        line = [sys.executable, *start, "pipeline", "run", "p.toml", "-b", broker.bootstrap_servers]
+        self._process = subprocess.Popen(
+            [*line, "--master", "local[2]", "--json"],
+            env=penstock_environment(),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+    def kill_when(self, is_so: Callable[[], bool]) -> None:
+        try:
+            eventually(lambda: is_so() or self._process.poll() is not None, deadline_s=RUN_S_MAX)
+        finally:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.communicate(timeout=30)
+
+    def dies(self) -> None:
+        code, err = self.end()
+        assert code == -signal.SIGKILL, err
+
+    def end(self) -> tuple[int, str]:
+        _, err = self._process.communicate(timeout=RUN_S_MAX)
+        return self._process.returncode, err.decode()
+
+
+def test_good_and_dead_records_are_together_those_that_were_read_whenever_a_run_is_killed(
+    spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    import pyarrow.parquet as pq
+
+    (tmp_path / "p.toml").write_text(LATEST.format(topic=topic))
+    spark_broker.create_topic(topic, partitions=2)
+    bad = ["broken", '{"n": 1}', '{"id": 1}]', '{"id": 2}],[{"id": 3}']
+    rows = [json.dumps({"id": n % KEYS, "n": n}) for n in range(GOOD)]
+    values = [*rows[:20], *bad[:2], *rows[20:], *bad[2:]]
+    spark_broker.produce(topic, [Record(value, partition=1) for value in values])
+    offsets = tmp_path / ".penstock" / topic / "checkpoints" / "latest" / "offsets"
+
+    def first_offsets_are_under_way() -> bool:
+        """Looked for without a pause once it may be any moment: such a file is there for a moment only."""
+        tries = 10_000 if offsets.exists() else 0
+        return any(name.endswith(".tmp") or name == "0" for _ in range(tries) for name in os.listdir(offsets))
+
+    Run(spark_broker, tmp_path).kill_when(first_offsets_are_under_way)
+    versions = "penstock.spark.pipeline.versions:Versions"
+    Run(spark_broker, tmp_path, dies_at=f"{versions}.switch").dies()
+    assert not (tmp_path / "latest" / "current").exists()
+    Run(spark_broker, tmp_path, dies_at=f"{versions}.remove_but").dies()
+    assert (tmp_path / "latest" / "current").exists()
+    code, err = Run(spark_broker, tmp_path).end()
+    assert code == 0, err
+
+    found = pq.read_table(tmp_path / "latest" / "current").to_pylist()
+    assert {row["id"]: row["n"] for row in found} == {n % KEYS: n for n in range(GOOD - KEYS, GOOD)}
+    letters = spark_broker.consume(f"{topic}-dead-letters", at_least=len(bad))
+    assert sorted(letter.value or b"" for letter in letters) == sorted(value.encode() for value in bad)
