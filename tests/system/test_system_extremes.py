@@ -148,7 +148,7 @@ def test_no_well_formed_request_meets_a_bug(fresh_broker: BrokerProcess) -> None
         for kind in (0, 1):
             wire.call(FindCoordinatorRequest(key="g", key_type=kind), 1)
     told = asyncio.run(ask_many(fresh_broker.bootstrap_servers, 1, REQUESTS))
-    assert told["answered"] > 0, told
+    assert told["answered"] > REQUESTS / 2, told
     with Wire(fresh_broker.bootstrap_servers) as wire:
         assert wire.call(ApiVersionsRequest(), 0).error_code == 0
     fresh_broker.stop()
