@@ -8,21 +8,21 @@ them in Python. So such work has threads of its own (the port ``lookers``), whic
 
 Fair        A client has one turn at a time, and one job at length; clients take turns. Small requests never wait for
             jobs at length, and those only for one another.
-Bounded     What one request wants of one partition may take LOOK_S_MAX, the waiting included; then it is answered
-            REQUEST_TIMED_OUT. When the client is gone it is given up, a job at length in the middle.
+Bounded     What one request wants may take LOOK_S_MAX, the waiting included; then it is answered REQUEST_TIMED_OUT. When
+            the client is gone it is given up, while it waits and a job at length in the middle.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import aclosing, closing
 from typing import Any, Protocol, TypeVar
 
 from penstock.model import BrokerError, ErrorCode, StorageFailed
 from penstock.ports import Clock, FileSystem, Processes, ProcessLost, Tasks, TimerHandle, Workers
 from penstock.protocol.records.header import BatchHeader
+from penstock.storage.look_queue import LookQueue
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ JOBS_AT_ONCE = 2
 LOOK_S_MAX = 30.0
 """As long as clients wait for an answer."""
 WATCH_S = 0.25
-"""How often a job at length is asked whether somebody still waits for it."""
+"""How often it is checked whether the client of a job at length is still there."""
 
 
 class Asker(Protocol):
@@ -49,7 +49,7 @@ class Asker(Protocol):
 
 
 class LookGivenUp(BrokerError):
-    """It took too long, or there is nobody to be told."""
+    """It took too long, or its client is gone."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
@@ -71,11 +71,11 @@ class Looks:
         self._fs = fs
         self.clock = clock
         self.tasks = tasks
-        self.turns = _Queue(TURNS_AT_ONCE)
-        self.jobs = _Queue(JOBS_AT_ONCE if processes is not None else 1)
+        self.turns = LookQueue(TURNS_AT_ONCE, clock)
+        self.jobs = LookQueue(JOBS_AT_ONCE if processes is not None else 1, clock)
 
     def begin(self, asker: Asker | None) -> Look:
-        """What one request wants of one partition. None: somebody's of their own."""
+        """What one request wants. None: it is the broker's own."""
         return Look(self, asker)
 
     async def run_turn(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -100,13 +100,12 @@ class Look:
         self._looks = looks
         self.clock = looks.clock
         self._asker = asker
-        self._by = asker if asker is not None else self  # whose turn it is
-        self._deadline = looks.clock.monotonic() + LOOK_S_MAX
+        self.by = asker if asker is not None else self
+        self.deadline_s = looks.clock.monotonic() + LOOK_S_MAX
 
     async def turn(self, function: Callable[..., T], *arguments: Any) -> T:
         """``function(*arguments)`` in a thread; it takes no longer than a turn. Raises ``LookGivenUp``."""
-        async with self._looks.turns.place(self._by):
-            self._check()
+        async with self._looks.turns.place(self):
             return await self._looks.run_turn(function, *arguments)
 
     async def at_length(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -116,7 +115,9 @@ class Look:
 
         async def run() -> None:
             try:
-                result = await self._job(function, *arguments)
+                async with self._looks.jobs.place(self):
+                    with closing(_Watch(self, done)):
+                        result = await self._looks.run_job(function, *arguments)
             except Exception as error:
                 if not done.done():
                     done.set_exception(error)
@@ -125,33 +126,23 @@ class Look:
                     done.set_result(result)
 
         job = self._looks.tasks.spawn("look into records", run())
-        watch = _Watch(self, done)
         try:
             return await done
         finally:
-            watch.end()
-            job.cancel()  # nobody waits for it any more
-
-    async def _job(self, function: Callable[..., T], *arguments: Any) -> T:
-        async with self._looks.jobs.place(self._by):
-            self._check()
-            return await self._looks.run_job(function, *arguments)
-
-    def _check(self) -> None:
-        if (why := self.why_over) is not None:
-            raise why
+            job.cancel()  # its answer is not wanted any more
 
     @property
     def why_over(self) -> LookGivenUp | None:
         if self._asker is not None and self._asker.closed:
             return LookGivenUp(message="the client left before its records were looked at")
-        if self.clock.monotonic() >= self._deadline:
-            return LookGivenUp(message=f"to look into records took longer than {LOOK_S_MAX:.0f} s")
-        return None
+        return self.timed_out() if self.clock.monotonic() >= self.deadline_s else None
+
+    def timed_out(self) -> LookGivenUp:
+        return LookGivenUp(message=f"to look into records took longer than {LOOK_S_MAX:.0f} s")
 
 
 class _Watch:
-    """Ends the waiting for a job when the look is over."""
+    """Gives up on a job when its look is over."""
 
     def __init__(self, look: Look, done: asyncio.Future[T]) -> None:
         self._look = look
@@ -168,75 +159,8 @@ class _Watch:
         elif not self._done.done():
             self._done.set_exception(why)
 
-    def end(self) -> None:
+    def close(self) -> None:
         self._timer.cancel()
-
-
-class _Queue:
-    """So many places; each asker has one at a time, and they take turns."""
-
-    def __init__(self, places: int) -> None:
-        self._free = places
-        self._busy: set[object] = set()
-        self._waiting: dict[object, deque[asyncio.Future[None]]] = {}  # by asker, whose turn it is first
-
-    @property
-    def waiting(self) -> int:
-        return sum(map(len, self._waiting.values()))
-
-    @asynccontextmanager
-    async def place(self, asker: object) -> AsyncIterator[None]:
-        if self._free and asker not in self._busy:
-            self._free -= 1
-            self._busy.add(asker)
-        else:
-            await self._wait(asker)
-        try:
-            yield
-        finally:
-            self._leave(asker)
-
-    async def _wait(self, asker: object) -> None:
-        called: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(asker, deque()).append(called)
-        try:
-            await called
-        except asyncio.CancelledError:
-            if called.done() and not called.cancelled():
-                self._leave(asker)  # it was called at the same moment
-            else:
-                self._forget(asker, called)
-            raise
-
-    def _leave(self, asker: object) -> None:
-        self._free += 1
-        self._busy.discard(asker)
-        if (line := self._waiting.pop(asker, None)) is not None:
-            self._waiting[asker] = line  # behind the others
-        for each in list(self._waiting):
-            if each not in self._busy and (called := self._next(each)) is not None:
-                self._free -= 1
-                self._busy.add(each)
-                called.set_result(None)
-                return
-
-    def _next(self, asker: object) -> asyncio.Future[None] | None:
-        """The first of an asker's that still waits."""
-        line = self._waiting.pop(asker)
-        while line:
-            called = line.popleft()
-            if not called.done():
-                if line:
-                    self._waiting[asker] = line
-                return called
-        return None
-
-    def _forget(self, asker: object, called: asyncio.Future[None]) -> None:
-        line = self._waiting.get(asker)
-        if line is not None and called in line:
-            line.remove(called)
-            if not line:
-                del self._waiting[asker]
 
 
 def _in_one_step(fs: FileSystem, function: Callable[..., T], *arguments: Any) -> Iterator[T]:

@@ -11,7 +11,8 @@ import pytest
 from penstock.model import ErrorCode, StorageFailed
 from penstock.ports import FileSystem
 from penstock.runtime.tasks import LoopTasks
-from penstock.storage.looks import LOOK_S_MAX, TURNS_AT_ONCE, WATCH_S, LookGivenUp, Looks
+from penstock.storage.look_queue import CLIENTS_S
+from penstock.storage.looks import JOBS_AT_ONCE, LOOK_S_MAX, TURNS_AT_ONCE, WATCH_S, LookGivenUp, Looks
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.processes import SimulatedProcesses
@@ -134,6 +135,88 @@ def test_a_turn_of_a_client_that_left_or_waited_too_long_does_not_begin() -> Non
         with pytest.raises(LookGivenUp):
             await look.turn(str, "x")
         assert not world.threads.jobs and not world.looks.turns.waiting
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_a_look_that_waits_for_its_turn_gives_up_when_its_client_leaves_or_its_time_is_up(leaves: bool) -> None:
+    async def run() -> None:
+        world = World()
+        busy = [world.turn(Client(), f"busy {number}") for number in range(TURNS_AT_ONCE)]
+        client = Client()
+        asking = [world.turn(client, "first"), world.turn(client, "second")]
+        await settle()
+        client.closed = leaves
+        world.clock.advance(CLIENTS_S if leaves else LOOK_S_MAX)
+        await settle()
+        for task in asking:
+            with pytest.raises(LookGivenUp):
+                task.result()
+        assert len(world.threads.jobs) == TURNS_AT_ONCE and not any(task.done() for task in busy)
+        assert world.looks.turns.waiting == 0
+        patient = world.turn(Client(), "patient")
+        while world.threads.jobs:
+            await world.threads.finish_one()
+        await patient
+        assert world.done == ["busy 0", "busy 1", "patient"]
+        world.clock.advance(CLIENTS_S)
+        assert world.clock.next_timer_s() is None, "there is no one to look after"
+
+    asyncio.run(run())
+
+
+def test_a_look_that_was_called_as_its_time_was_up_leaves_its_place_to_the_next() -> None:
+    async def run() -> None:
+        world = World()
+        for number in range(TURNS_AT_ONCE):
+            world.turn(Client(), f"busy {number}")
+        late = world.turn(Client(), "late")
+        await settle()
+        world.clock.advance(LOOK_S_MAX - 1)
+        patient = world.turn(Client(), "patient")
+        await settle()
+        function, future = world.threads.jobs.pop(0)
+        future.set_result(function())
+        await asyncio.sleep(0)  # it is called, and has not heard of it yet
+        world.clock.advance(1)
+        await settle()
+        with pytest.raises(LookGivenUp):
+            late.result()
+        while world.threads.jobs:
+            await world.threads.finish_one()
+        await patient
+        assert world.looks.turns.waiting == 0
+
+    asyncio.run(run())
+
+
+def test_a_job_at_length_that_waits_for_a_process_gives_up_as_well() -> None:
+    async def run() -> None:
+        world = World()
+        begun: list[int] = []
+
+        async def endless(_step: Any, _function: Any, number: int) -> Any:
+            begun.append(number)
+            await asyncio.Event().wait()
+            yield None
+
+        world.processes.steps = endless  # type: ignore[method-assign]
+        clients = [Client() for _ in range(JOBS_AT_ONCE + 1)]
+        asking = [
+            asyncio.ensure_future(world.looks.begin(each).at_length(double, number))
+            for number, each in enumerate(clients)
+        ]
+        await settle()
+        clients[-1].closed = True
+        world.clock.advance(CLIENTS_S)
+        await settle()
+        with pytest.raises(LookGivenUp):
+            asking[-1].result()
+        assert begun == list(range(JOBS_AT_ONCE)) and world.looks.jobs.waiting == 0
+        for task in asking:
+            task.cancel()
+        await settle()
 
     asyncio.run(run())
 
