@@ -199,7 +199,12 @@ class BrokerApp:
             slices=pacing.slices,
         )
         markers = LocalMarkers(
-            self._replicas, ports.clock, ports.tasks, offsets_topic=OFFSETS_TOPIC, offsets=self._groups.runtime
+            self._replicas,
+            ports.clock,
+            ports.tasks,
+            pacing.slices,
+            offsets_topic=OFFSETS_TOPIC,
+            offsets=self._groups.runtime,
         )
         self._transactions = TransactionCoordinator(
             image=self._image,

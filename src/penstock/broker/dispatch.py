@@ -94,7 +94,7 @@ class Dispatch:
     def _serve_large(
         self, connection: Connection, route: Route, buffer: bytearray, start: int, end: int, correlation_id: int
     ) -> None:
-        lane = self._broker.pacing.lane_for(end - start)
+        lane = self._broker.pacing.lane_for(end - start, looks_into_records=route.looks_into_records)
         connection.hold()
         if lane.take():
             frame = bytes(memoryview(buffer)[start:end])

@@ -15,6 +15,7 @@ from penstock.broker.replicas import Replicas
 from penstock.broker.side_by_side import side_by_side
 from penstock.broker.visible import visible
 from penstock.coordination.home import Ended, Producer
+from penstock.coordination.slices import Slices
 from penstock.coordination.transactions.markers import Marker
 from penstock.model import BrokerError, ErrorCode, NotLeader, TopicPartition
 from penstock.ports import Clock, Tasks
@@ -39,11 +40,19 @@ class LocalMarkers:
     """``coordination.transactions.markers.MarkerSender`` where this broker leads everything."""
 
     def __init__(
-        self, replicas: Replicas, clock: Clock, tasks: Tasks, *, offsets_topic: str, offsets: OffsetsKeeper
+        self,
+        replicas: Replicas,
+        clock: Clock,
+        tasks: Tasks,
+        slices: Slices,
+        *,
+        offsets_topic: str,
+        offsets: OffsetsKeeper,
     ) -> None:
         self._replicas = replicas
         self._clock = clock
         self._tasks = tasks
+        self._slices = slices
         self._offsets_topic = offsets_topic
         self._offsets = offsets
 
@@ -60,8 +69,8 @@ class LocalMarkers:
 
     async def write(self, marker: Marker, partitions: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
         """How it went on each; never raises."""
-        codes = await side_by_side(lambda tp: self._write_one(marker, tp), partitions)
-        return dict(zip(partitions, codes, strict=True))
+        written = side_by_side(lambda tp: self._write_one(marker, tp), partitions, self._slices)
+        return {tp: code async for tp, code in written}
 
     async def _write_one(self, marker: Marker, tp: TopicPartition) -> ErrorCode:
         try:

@@ -23,7 +23,8 @@ MIDDLING_BYTES_MAX = 65_536
 MIDDLING_AT_ONCE = 32
 """Decoded they take 54 times their size at most: 110 MiB, all of them."""
 LARGE_AT_ONCE = 2
-"""A million elements each: 450 MiB at most, and as much for what is answered."""
+"""A million elements each: 450 MiB at most, and as much for what is answered. Requests that look into records keep
+their places for seconds, so they have as many of their own: 200 MiB for each."""
 LONG_AT_ONCE = 16
 """Answers that are being put together: what a broker with 30,000 partitions says of each takes 10 MB."""
 A_ROW, A_LOOK = 16, 1
@@ -97,7 +98,11 @@ class Pacing:
         self.slices = slices
         self.middling = Lane(MIDDLING_AT_ONCE)
         self.large = Lane(LARGE_AT_ONCE)
+        self.middling_looks = Lane(MIDDLING_AT_ONCE)
+        self.large_looks = Lane(LARGE_AT_ONCE)
         self.long = Lane(LONG_AT_ONCE)
 
-    def lane_for(self, request_bytes: int) -> Lane:
-        return self.middling if request_bytes <= MIDDLING_BYTES_MAX else self.large
+    def lane_for(self, request_bytes: int, *, looks_into_records: bool) -> Lane:
+        if request_bytes <= MIDDLING_BYTES_MAX:
+            return self.middling_looks if looks_into_records else self.middling
+        return self.large_looks if looks_into_records else self.large

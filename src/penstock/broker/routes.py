@@ -107,6 +107,7 @@ class Route:
         "handle_now",
         "is_flexible",
         "key",
+        "looks_into_records",
         "meter",
         "name",
         "parks",
@@ -124,6 +125,7 @@ class Route:
         self.handle: Handle = module.handle
         self.handle_now: HandleNow | None = getattr(module, "handle_now", None)
         self.parks: bool = getattr(module, "PARKS", False)
+        self.looks_into_records: bool = getattr(module, "LOOKS_INTO_RECORDS", False)
         self._encode = response_encoder(key, version)
         self._is_tagged = has_tagged_response_header(key, version)
 

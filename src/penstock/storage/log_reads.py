@@ -17,7 +17,7 @@ from penstock.ports import Buffer, File, FileSystem
 from penstock.protocol.records.errors import CorruptBatch
 from penstock.storage import folder as names
 from penstock.storage import index_files, timestamps
-from penstock.storage.looks import Asker
+from penstock.storage.looks import Look
 from penstock.storage.reads import (
     NOTHING,
     FilesChanged,
@@ -220,16 +220,16 @@ class LogReads:
     # --- timestamps ---------------------------------------------------------------------------------------------------
 
     async def offset_for_timestamp(
-        self, timestamp: int, *, up_to_end_offset: int, asker: Asker | None = None
+        self, timestamp: int, *, up_to_end_offset: int, look: Look | None = None
     ) -> TimestampedOffset | None:
-        """The first record with that timestamp or a later one, below ``up_to_end_offset``."""
-        look = self._log.ports.looks.begin(asker)
+        """The first record with that timestamp or a later one, below ``up_to_end_offset``. ``look``: of the request."""
+        look = look or self._log.ports.looks.begin(None)
         await self._attempt(self.load_timestamps)
         return await self._attempt(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset, look))
 
-    async def max_timestamp(self, *, up_to_end_offset: int, asker: Asker | None = None) -> TimestampedOffset | None:
+    async def max_timestamp(self, *, up_to_end_offset: int, look: Look | None = None) -> TimestampedOffset | None:
         """The first record with the largest timestamp of the log; None if it is not below ``up_to_end_offset``."""
-        look = self._log.ports.looks.begin(asker)
+        look = look or self._log.ports.looks.begin(None)
         await self._attempt(self.load_timestamps)
         return await self._attempt(lambda: timestamps.largest(self._log, up_to_end_offset, look))
 

@@ -8,8 +8,8 @@ them in Python. So such work has threads of its own (the port ``lookers``), whic
 
 Fair        A client has one turn at a time, and one job at length; clients take turns. Small requests never wait for
             jobs at length, and those only for one another.
-Bounded     What one request wants may take LOOK_S_MAX, the waiting included; then it is answered REQUEST_TIMED_OUT. When
-            the client is gone it is given up, while it waits and a job at length in the middle.
+Bounded     What one request wants may take LOOK_S_MAX, the waiting included; then it is answered REQUEST_TIMED_OUT.
+            When the client is gone it is given up, while it waits and a job at length in the middle.
 """
 
 from __future__ import annotations

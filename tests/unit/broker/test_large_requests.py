@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +18,15 @@ from penstock.broker.context import Context
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.handlers import describe_groups, sync_group
 from penstock.broker.long_answers import let_go
-from penstock.broker.pacing import AT_ONCE_BYTES_MAX, LARGE_AT_ONCE, LONG_AT_ONCE, MIDDLING_BYTES_MAX, SLICE_COST, Lane
+from penstock.broker.pacing import (
+    AT_ONCE_BYTES_MAX,
+    LARGE_AT_ONCE,
+    LONG_AT_ONCE,
+    MIDDLING_AT_ONCE,
+    MIDDLING_BYTES_MAX,
+    SLICE_COST,
+    Lane,
+)
 from penstock.broker.server import Server
 from penstock.config.broker import NetworkSettings
 from penstock.coordination.slices import finish_now
@@ -187,6 +196,51 @@ def test_requests_that_wait_for_other_members_keep_no_place() -> None:
         connection, transport = world.connect()
         receive(connection, describing(6_000))
         await world.until(lambda: bool(transport.written))
+
+    served(scenario)
+
+
+def listing_by_time(partitions: int) -> bytes:
+    topic, partition = APIS[2].request.ListOffsetsTopic, APIS[2].request.ListOffsetsPartition
+    wanted = [partition(partition_index=number, timestamp=5) for number in range(partitions)]
+    return frame("ListOffsets", 7, topics=[topic(name="orders", partitions=wanted)])
+
+
+@pytest.mark.parametrize(
+    ("count", "partitions", "groups"), [(LARGE_AT_ONCE, 6_000, 6_000), (MIDDLING_AT_ONCE, 1_000, 1_000)]
+)
+def test_requests_that_look_into_records_keep_no_place_that_others_wait_for(
+    count: int, partitions: int, groups: int
+) -> None:
+    async def scenario(world: Served) -> None:
+        found = asyncio.Event()
+        looking: set[Any] = set()
+
+        async def offset_for_timestamp(timestamp: int, *, up_to_end_offset: int, look: Any) -> None:
+            looking.add(look)
+            await found.wait()
+
+        async def settle() -> None: ...
+
+        partition = SimpleNamespace(
+            log=SimpleNamespace(offset_for_timestamp=offset_for_timestamp),
+            require_leader=lambda epoch: None,
+            settle=settle,
+            high_watermark=9,
+        )
+        world.broker.replicas = SimpleNamespace(partition=lambda tp: partition)  # type: ignore[assignment]
+        world.broker.logs = SimpleNamespace(looks=SimpleNamespace(begin=lambda asker: asker))  # type: ignore[assignment]
+        slow = [world.connect() for _ in range(count)]
+        for connection, _ in slow:
+            receive(connection, listing_by_time(partitions))
+        await world.until(lambda: len(looking) == count)
+        connection, transport = world.connect()
+        receive(connection, describing(groups))
+        await world.until(lambda: bool(transport.written))
+        assert not any(transport.written for _, transport in slow)
+        found.set()
+        await world.until(lambda: all(transport.written for _, transport in slow))
+        assert looking == {connection for connection, _ in slow}, "one look of each request"
 
     served(scenario)
 

@@ -208,7 +208,12 @@ def test_a_handler_looks_at_a_bounded_part_of_a_list_before_the_loop_turns(long:
         replicas: Any = NoLogs()
         broker.broker.replicas = broker.broker.logs = replicas
         broker.broker.markers = LocalMarkers(
-            replicas, broker.broker.clock, broker.cluster.tasks, offsets_topic="", offsets=broker.broker.groups
+            replicas,
+            broker.broker.clock,
+            broker.cluster.tasks,
+            broker.broker.pacing.slices,
+            offsets_topic="",
+            offsets=broker.broker.groups,
         )
         key = API_KEYS[long.api]
         request = Filled(long, stretch).request()

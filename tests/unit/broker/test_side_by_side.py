@@ -3,40 +3,124 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from penstock.broker.context import Context
+from penstock.broker.handlers import delete_records, list_offsets
 from penstock.broker.side_by_side import AT_ONCE, side_by_side
+from penstock.coordination.slices import Slices
+from penstock.model import TopicPartition
+from penstock.protocol.schema.delete_records import DeleteRecordsRequest
+from penstock.protocol.schema.list_offsets import ListOffsetsRequest
+from simulation.harness.clock import ManualClock
+from simulation.harness.workers import SimulatedWorkers
+from unit.broker.coordinator_cases import Coordinators, with_coordinators
+
+
+class UnderWay:
+    """Answers that take a turn of the loop; how many at once, at most."""
+
+    def __init__(self) -> None:
+        self.count = self.most = 0
+
+    async def answer(self, number: int) -> int:
+        self.count += 1
+        self.most = max(self.most, self.count)
+        await asyncio.sleep(0)
+        self.count -= 1
+        return 2 * number
+
+
+def answered(answer: Callable[[int], Any], wanted: Iterable[int], clock: ManualClock) -> list[tuple[int, int]]:
+    async def run() -> list[tuple[int, int]]:
+        slices = Slices(clock, SimulatedWorkers(clock))
+
+        async def collect() -> list[tuple[int, int]]:
+            return [each async for each in side_by_side(answer, wanted, slices)]
+
+        collecting = asyncio.ensure_future(collect())
+        await clock.run_until(collecting)
+        return collecting.result()
+
+    return asyncio.run(run())
 
 
 def test_answers_come_in_order_and_no_more_than_so_many_are_under_way() -> None:
-    async def run() -> None:
-        under_way = most = turns = 0
+    under_way, wanted = UnderWay(), range(10 * AT_ONCE + 1)
+    assert answered(under_way.answer, wanted, ManualClock()) == [(number, 2 * number) for number in wanted]
+    assert under_way.most == AT_ONCE
 
-        async def answer(number: int) -> int:
-            nonlocal under_way, most
-            under_way += 1
-            most = max(most, under_way)
-            await asyncio.sleep(0)
-            under_way -= 1
-            return 2 * number
 
-        async def count_turns() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
-
-        counting = asyncio.ensure_future(count_turns())
-        wanted = 10 * AT_ONCE + 1
-        assert await side_by_side(answer, range(wanted)) == [2 * number for number in range(wanted)]
-        counting.cancel()
-        assert most == AT_ONCE
-        assert turns > 10
-
-    asyncio.run(run())
+def test_the_loop_is_free_after_each_hundred_and_few_do_not_wait() -> None:
+    clock = ManualClock()
+    answered(UnderWay().answer, range(10 * AT_ONCE), clock)
+    assert clock.monotonic() == pytest.approx(9 * 0.002)
+    clock = ManualClock()
+    answered(UnderWay().answer, range(AT_ONCE), clock)
+    assert clock.monotonic() == 0
 
 
 def test_nothing_wanted_is_nothing_answered() -> None:
     async def answer(_: int) -> int:
         raise AssertionError
 
-    assert asyncio.run(side_by_side(answer, [])) == []
+    assert answered(answer, [], ManualClock()) == []
+
+
+class SlowPartitions:
+    """Every partition that there could be; each takes a turn of the loop to settle."""
+
+    def __init__(self) -> None:
+        self.under_way = UnderWay()
+
+    def partition(self, tp: TopicPartition) -> Any:
+        async def settle() -> None:
+            await self.under_way.answer(0)
+
+        async def advance_log_start(offset: int) -> None: ...
+
+        log = SimpleNamespace(
+            log_start_offset=0, config=SimpleNamespace(deletes=True), advance_log_start=advance_log_start
+        )
+        return SimpleNamespace(
+            log=log, settle=settle, require_leader=lambda epoch=-1: None, high_watermark=tp.partition, leader_epoch=0
+        )
+
+
+TOPICS = [f"t{number}" for number in range(AT_ONCE // 2)]
+
+
+def test_partitions_of_different_topics_are_asked_for_their_offsets_together() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        partitions: Any = SlowPartitions()
+        broker.broker.replicas = partitions
+        topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsPartition
+        wanted = [partition(partition_index=index, timestamp=-1) for index in (7, 3)]
+        request = ListOffsetsRequest(topics=[topic(name=name, partitions=wanted) for name in TOPICS])
+        answer = await list_offsets.handle(Context(broker.broker, broker.listener, 11), request)
+        assert [each.name for each in answer.topics] == TOPICS
+        assert {tuple((row.partition_index, row.offset) for row in each.partitions) for each in answer.topics} == {
+            ((7, 7), (3, 3))
+        }
+        assert partitions.under_way.most == AT_ONCE
+
+    with_coordinators(scenario)
+
+
+def test_records_of_different_topics_are_deleted_together() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        partitions: Any = SlowPartitions()
+        broker.broker.replicas = partitions
+        topic, partition = DeleteRecordsRequest.DeleteRecordsTopic, DeleteRecordsRequest.DeleteRecordsPartition
+        wanted = [partition(partition_index=index, offset=-1) for index in (7, 3)]
+        request = DeleteRecordsRequest(topics=[topic(name=name, partitions=wanted) for name in TOPICS])
+        answer = await delete_records.handle(Context(broker.broker, broker.listener, 2), request)
+        assert [each.name for each in answer.topics] == TOPICS
+        assert {tuple(row.partition_index for row in each.partitions) for each in answer.topics} == {(7, 3)}
+        assert partitions.under_way.most == AT_ONCE
+
+    with_coordinators(scenario)

@@ -142,7 +142,12 @@ class World:
         changes = [PartitionChange(tp.topic, TOPICS[tp.topic], tp.partition, None, LED) for tp in PARTITIONS]
         self.replicas.apply(Delta(1, partitions=tuple(changes)))
         self.markers = LocalMarkers(
-            self.replicas, rig.clock, rig.tasks, offsets_topic=OFFSETS, offsets=self.coordinator
+            self.replicas,
+            rig.clock,
+            rig.tasks,
+            Slices(rig.clock, SimulatedWorkers(rig.clock)),
+            offsets_topic=OFFSETS,
+            offsets=self.coordinator,
         )
         self.handler = ProduceHandler(
             self.replicas,

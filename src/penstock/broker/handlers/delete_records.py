@@ -8,7 +8,7 @@ Versions    v2 flexible.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator, Mapping
 
 from penstock.broker.api import Api
 from penstock.broker.context import Context
@@ -24,6 +24,7 @@ API = Api(key=21, versions=range(0, 3), name="DeleteRecords")
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
+Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 Row = DeleteRecordsResponse.DeleteRecordsPartitionResult
 
 
@@ -34,15 +35,22 @@ async def handle(ctx: Context, request: DeleteRecordsRequest) -> DeleteRecordsRe
         async for wanted in ctx.in_slices(topic.partitions, A_LOOK):
             offsets_of.setdefault(topic.name, {})[wanted.partition_index] = wanted.offset
     ctx.leave()  # waiting for the disk takes long, and little of the loop
-    topics = []
+
+    def row(each: tuple[TopicPartition, int]) -> Awaitable[Row]:
+        return _row(ctx, *each)
+
+    answers: dict[str, Topic] = {}
+    async for (tp, _), answer in side_by_side(row, _each(offsets_of), ctx.broker.pacing.slices):
+        if tp.topic not in answers:
+            answers[tp.topic] = Topic(name=tp.topic)
+        answers[tp.topic].partitions.append(answer)
+    return DeleteRecordsResponse(topics=list(answers.values()))
+
+
+def _each(offsets_of: Mapping[str, Mapping[int, int]]) -> Iterator[tuple[TopicPartition, int]]:
     for name, offsets in offsets_of.items():
-
-        def row(each: tuple[int, int], name: str = name) -> Awaitable[Row]:
-            return _row(ctx, TopicPartition(name, each[0]), each[1])
-
-        rows = await side_by_side(row, offsets.items())
-        topics.append(DeleteRecordsResponse.DeleteRecordsTopicResult(name=name, partitions=rows))
-    return DeleteRecordsResponse(topics=topics)
+        for index, offset in offsets.items():
+            yield TopicPartition(name, index), offset
 
 
 async def _row(ctx: Context, tp: TopicPartition, offset: int) -> Row:

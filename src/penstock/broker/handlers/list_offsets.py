@@ -1,7 +1,7 @@
 """ListOffsets: v1-v11.
 
 Behaviour   EARLIEST and LATEST are answered from memory; timestamps through the time index and one batch, off the loop
-            and fair between connections; what takes longer than half a minute is given up with REQUEST_TIMED_OUT
+            and fair between connections; what is not found within half a minute is answered REQUEST_TIMED_OUT
             (``storage/looks.py``).
             MAX_TIMESTAMP names a record that DeleteRecords removed as long as its segment is there, as Kafka does.
             LATEST under read_committed is the last stable offset, not the high watermark; nothing at or above what the
@@ -14,7 +14,8 @@ Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and E
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from penstock.broker.api import Api
@@ -25,8 +26,11 @@ from penstock.broker.side_by_side import side_by_side
 from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.replication.partition import Partition
+from penstock.storage.looks import Look
 
 API = Api(key=2, versions=range(1, 12), name="ListOffsets")
+LOOKS_INTO_RECORDS = True
+"""For as long as half a minute: only others that do so wait for the places that large ones have."""
 
 LATEST = -1
 EARLIEST = -2
@@ -48,6 +52,8 @@ READ_COMMITTED = 1
 NO_EPOCH = -1
 DEBUGGING_CONSUMER = -2
 
+Wanted = ListOffsetsRequest.ListOffsetsPartition
+Topic = ListOffsetsResponse.ListOffsetsTopicResponse
 Row = ListOffsetsResponse.ListOffsetsPartitionResponse
 
 
@@ -59,7 +65,7 @@ class Answer(NamedTuple):
 
 async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsResponse:
     # As Kafka answers: each topic and each of its partitions once, whatever was repeated or left empty.
-    wanted_of: dict[str, dict[int, ListOffsetsRequest.ListOffsetsPartition]] = {}
+    wanted_of: dict[str, dict[int, Wanted]] = {}
     repeated: set[TopicPartition] = set()
     async for topic in ctx.in_slices(request.topics, A_LOOK):
         async for wanted in ctx.in_slices(topic.partitions, A_LOOK):
@@ -68,28 +74,51 @@ async def handle(ctx: Context, request: ListOffsetsRequest) -> ListOffsetsRespon
                 repeated.add(TopicPartition(topic.name, wanted.partition_index))
             of_topic[wanted.partition_index] = wanted
     ctx.leave()  # looking into records takes long, and little of the loop
-    topics = []
+    asked = _Asked(ctx, request, repeated)
+    answers: dict[str, Topic] = {}
+    async for (name, _), row in side_by_side(asked.row, _each(wanted_of), ctx.broker.pacing.slices):
+        if name not in answers:
+            answers[name] = Topic(name=name)
+        answers[name].partitions.append(row)
+    return ListOffsetsResponse(topics=list(answers.values()))
+
+
+def _each(wanted_of: Mapping[str, Mapping[int, Wanted]]) -> Iterator[tuple[str, Wanted]]:
     for name, partitions in wanted_of.items():
-
-        def row(each: tuple[int, ListOffsetsRequest.ListOffsetsPartition], name: str = name) -> Awaitable[Row]:
-            return _row(ctx, request, TopicPartition(name, each[0]), each[1], repeated)
-
-        rows = await side_by_side(row, partitions.items())
-        topics.append(ListOffsetsResponse.ListOffsetsTopicResponse(name=name, partitions=rows))
-    return ListOffsetsResponse(topics=topics)
+        for wanted in partitions.values():
+            yield name, wanted
 
 
-async def _row(
-    ctx: Context,
-    request: ListOffsetsRequest,
-    tp: TopicPartition,
-    wanted: ListOffsetsRequest.ListOffsetsPartition,
-    repeated: set[TopicPartition],
-) -> Row:
-    try:
+class _Asked:
+    """One request: what it looks into has one time limit."""
+
+    def __init__(self, ctx: Context, request: ListOffsetsRequest, repeated: set[TopicPartition]) -> None:
+        self._ctx = ctx
+        self._request = request
+        self._repeated = repeated
+
+    @cached_property
+    def _look(self) -> Look:
+        return self._ctx.broker.logs.looks.begin(self._ctx.asker)
+
+    async def row(self, asked: tuple[str, Wanted]) -> Row:
+        name, wanted = asked
+        try:
+            answer = await self._answer(TopicPartition(name, wanted.partition_index), wanted)
+        except BrokerError as failed:
+            return Row(partition_index=wanted.partition_index, error_code=failed.code)
+        return Row(
+            partition_index=wanted.partition_index,
+            timestamp=answer.timestamp,
+            offset=answer.offset,
+            leader_epoch=answer.leader_epoch if self._ctx.version >= 4 else -1,
+        )
+
+    async def _answer(self, tp: TopicPartition, wanted: Wanted) -> Answer:
+        ctx, request = self._ctx, self._request
         if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        if tp in repeated:
+        if tp in self._repeated:
             raise BrokerError(ErrorCode.INVALID_REQUEST)
         if wanted.timestamp < 0 and ctx.version < SINCE_VERSION.get(wanted.timestamp, 1 << 15):
             raise BrokerError(ErrorCode.UNSUPPORTED_VERSION)
@@ -104,15 +133,21 @@ async def _row(
         if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
             await partition.settle()
             partition.require_leader(wanted.current_leader_epoch)
-        answer = await _answer(ctx, partition, wanted.timestamp, _visible_end(partition, request))
-    except BrokerError as failed:
-        return Row(partition_index=tp.partition, error_code=failed.code)
-    return Row(
-        partition_index=tp.partition,
-        timestamp=answer.timestamp,
-        offset=answer.offset,
-        leader_epoch=answer.leader_epoch if ctx.version >= 4 else -1,
-    )
+        return await self._find(partition, wanted.timestamp, _visible_end(partition, request))
+
+    async def _find(self, partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
+        log = partition.log
+        if timestamp == LATEST:
+            return Answer(offset=visible_end_offset, leader_epoch=partition.leader_epoch)
+        if timestamp in (EARLIEST, EARLIEST_LOCAL):
+            return Answer(offset=log.log_start_offset, leader_epoch=log.epochs.epoch_for(log.log_start_offset))
+        if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+            return Answer()
+        if timestamp == MAX_TIMESTAMP:
+            found = await log.max_timestamp(up_to_end_offset=visible_end_offset, look=self._look)
+        else:
+            found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset, look=self._look)
+        return Answer() if found is None else Answer(*found)
 
 
 def _visible_end(partition: Partition, request: ListOffsetsRequest) -> int:
@@ -121,18 +156,3 @@ def _visible_end(partition: Partition, request: ListOffsetsRequest) -> int:
     if request.isolation_level == READ_COMMITTED:
         return partition.last_stable_offset
     return partition.high_watermark
-
-
-async def _answer(ctx: Context, partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
-    log = partition.log
-    if timestamp == LATEST:
-        return Answer(offset=visible_end_offset, leader_epoch=partition.leader_epoch)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return Answer(offset=log.log_start_offset, leader_epoch=log.epochs.epoch_for(log.log_start_offset))
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return Answer()
-    if timestamp == MAX_TIMESTAMP:
-        found = await log.max_timestamp(up_to_end_offset=visible_end_offset, asker=ctx.asker)
-    else:
-        found = await log.offset_for_timestamp(timestamp, up_to_end_offset=visible_end_offset, asker=ctx.asker)
-    return Answer() if found is None else Answer(*found)
