@@ -1,5 +1,5 @@
-"""What a request wants of many partitions, so many of them at a time: they share flushes and files, and the loop is free
-in between however many there are."""
+"""What a request wants of many partitions, so many of them at a time: they share flushes and files, and the loop is
+free in between however many there are."""
 
 from __future__ import annotations
 

@@ -82,19 +82,25 @@ def test_very_many_offsets_are_committed_in_parts_and_answered_as_one() -> None:
     with_coordinators(scenario)
 
 
+def leads_for(broker: Coordinators, parts: int) -> None:
+    """So many writes from now on; then this broker no longer leads the group's partition."""
+    runtime = broker.broker.groups.runtime
+    write, writes = runtime.write, 0
+
+    async def some(key: str, decide: Any) -> Any:
+        nonlocal writes
+        writes += 1
+        if writes == parts + 1:
+            runtime.resign(runtime._partition_of(key))
+        return await write(key, decide)
+
+    runtime.write = some  # type: ignore[method-assign,assignment]
+
+
 def test_a_part_that_is_refused_leaves_what_was_committed_before_it() -> None:
     async def scenario(broker: Coordinators) -> None:
         await with_wide_topic(broker)
-        write, writes = broker.broker.groups.runtime.write, 0
-
-        async def twice(key: str, decide: Any) -> Any:
-            nonlocal writes
-            writes += 1
-            if writes == 2:
-                broker.broker.groups.runtime.resign(broker.broker.groups.runtime._partition_of(key))
-            return await write(key, decide)
-
-        broker.broker.groups.runtime.write = twice  # type: ignore[method-assign,assignment]
+        leads_for(broker, 1)
         [(name, rows)] = told(await broker.ask(offset_commit, 9, commit_of((WIDE, PARTITIONS))))
         assert name == WIDE
         assert [code for _, code in rows] == [0] * PARTITIONS_AT_ONCE + [ErrorCode.NOT_COORDINATOR] * (
@@ -164,6 +170,46 @@ def test_very_many_members_leave_in_parts() -> None:
         assert (nobody.error_code, nobody.members) == (0, [])
         alone = await broker.ask(leave_group, 2, LeaveGroupRequest(group_id=GROUP, member_id="m"))
         assert alone.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+    with_coordinators(scenario)
+
+
+def test_members_that_could_not_leave_any_more_are_told_so_and_the_others_have_left() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        leads_for(broker, 1)
+        members = [
+            LeaveGroupRequest.MemberIdentity(member_id=f"m{n}", group_instance_id=f"i{n}")
+            for n in range(2 * MEMBERS_AT_ONCE + 1)
+        ]
+        answer = await broker.ask(leave_group, 5, LeaveGroupRequest(group_id=GROUP, members=members))
+        assert answer.error_code == 0
+        assert [(row.member_id, row.group_instance_id) for row in answer.members] == [
+            (member.member_id, member.group_instance_id) for member in members
+        ]
+        assert [row.error_code for row in answer.members] == (
+            [ErrorCode.UNKNOWN_MEMBER_ID] * MEMBERS_AT_ONCE + [ErrorCode.NOT_COORDINATOR] * (MEMBERS_AT_ONCE + 1)
+        )
+        none = await broker.ask(leave_group, 5, LeaveGroupRequest(group_id=GROUP, members=members))
+        assert (none.error_code, none.members) == (ErrorCode.NOT_COORDINATOR, [])
+
+    with_coordinators(scenario)
+
+
+def test_offsets_that_could_not_be_deleted_any_more_are_told_one_by_one() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        await with_wide_topic(broker)
+        await broker.ask(offset_commit, 9, commit_of((WIDE, PARTITIONS)))
+        leads_for(broker, 1)
+        partitions = [OffsetDeleteRequest.OffsetDeleteRequestPartition(n) for n in range(PARTITIONS)]
+        topics = [OffsetDeleteRequest.OffsetDeleteRequestTopic(WIDE, partitions)]
+        answer = await broker.ask(offset_delete, 0, OffsetDeleteRequest(group_id=GROUP, topics=topics))
+        [(_, rows)] = told(answer)
+        assert answer.error_code == 0
+        assert [code for _, code in rows] == [0] * PARTITIONS_AT_ONCE + [ErrorCode.NOT_COORDINATOR] * (
+            PARTITIONS - PARTITIONS_AT_ONCE
+        )
+        none = await broker.ask(offset_delete, 0, OffsetDeleteRequest(group_id=GROUP, topics=topics))
+        assert (none.error_code, none.topics) == (ErrorCode.NOT_COORDINATOR, [])
 
     with_coordinators(scenario)
 

@@ -11,6 +11,7 @@ from functools import partial
 from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
+from penstock.coordination.groups.classic.leave import left as all_left
 from penstock.coordination.groups.machine import GroupMachine
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -18,7 +19,7 @@ from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupRe
 API = Api(key=13, versions=range(6), name="LeaveGroup")
 
 MEMBERS_AT_ONCE = 250
-"""More members leave in several steps, each with a rebalance of its own."""
+"""More members leave in several steps, each with a rebalance of its own; each member is told of its own step."""
 
 
 async def handle(ctx: Context, request: LeaveGroupRequest) -> LeaveGroupResponse:
@@ -28,14 +29,15 @@ async def handle(ctx: Context, request: LeaveGroupRequest) -> LeaveGroupResponse
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     version = ctx.version
     response = LeaveGroupResponse()
-    try:
-        async for some in ctx.in_parts(request.members, MEMBERS_AT_ONCE):
-            part = LeaveGroupRequest(group_id=request.group_id, member_id=request.member_id, members=list(some))
-            left = await ctx.broker.groups.write(
-                request.group_id, partial(GroupMachine.leave, request=part, version=version)
-            )
-            response.error_code = left.error_code
-            response.members += left.members
-    except BrokerError as failed:
-        return LeaveGroupResponse(error_code=failed.code)
+    async for some in ctx.in_parts(request.members, MEMBERS_AT_ONCE):
+        part = LeaveGroupRequest(group_id=request.group_id, member_id=request.member_id, members=list(some))
+        leave = partial(GroupMachine.leave, request=part, version=version)
+        try:
+            left = await ctx.broker.groups.write(request.group_id, leave)
+        except BrokerError as failed:
+            if not response.members:  # none has left
+                return LeaveGroupResponse(error_code=failed.code)
+            left = all_left(part.members, [failed.code] * len(part.members), version)
+        response.error_code = left.error_code
+        response.members += left.members
     return response

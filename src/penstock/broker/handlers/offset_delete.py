@@ -2,7 +2,8 @@
 
 Behaviour   Forgets a group's offsets of some partitions. Topics that a member subscribes to are left alone:
             GROUP_SUBSCRIBED_TO_TOPIC; where it can't be known what members read (other protocols than consumers'),
-            the group must be empty.
+            the group must be empty. More than 500 partitions go in several steps; what fails after the first one is
+            told of each partition.
 """
 
 from __future__ import annotations
@@ -31,10 +32,19 @@ async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResp
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
 
+    is_first = True
+
     async def serve(some: list[Asked]) -> tuple[list[Topic], list[Topic]]:
+        nonlocal is_first
         refused, good = _sorted_out(ctx, some)
         part = replace(request, topics=good)
-        answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(part))
+        try:
+            answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(part))
+        except BrokerError as failed:
+            if is_first:
+                raise
+            return refused, [_refused(topic.name, topic.partitions, failed.code) for topic in good]
+        is_first = False
         return refused, answer.topics
 
     try:
