@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from penstock.broker import long_answers
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
-from penstock.broker.error_responses import error_response
+from penstock.broker.error_responses import error_response, error_response_in_slices
 from penstock.broker.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
 from penstock.broker.response_errors import error_codes
 from penstock.broker.routes import HANDLERS, Handle, Route, handler_module
@@ -238,7 +238,7 @@ async def handled(handle: Handle, key: int, context: Context, request: Any) -> A
     try:
         return await handle(context, request)
     except BrokerError as failed:
-        return error_response(key, context.version, request, failed)
+        return await context.finish(error_response_in_slices(key, context.version, request, failed))
 
 
 def _handles_now(route: Route, context: Context, request: Any, answer: _Answer) -> bool:

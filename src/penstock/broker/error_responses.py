@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.coordination.slices import Work, finish_now
 from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.apis import APIS
 from penstock.protocol.facts import FieldFacts, struct_fields
@@ -30,10 +31,20 @@ _NOT_MIRRORED = {35}
 """DescribeLogDirs answers for folders, which the request does not name: without a code of its own it is empty."""
 
 
+ELEMENTS_AT_ONCE = 1_000
+"""Answered for at a stretch: about 3 ms."""
+
+
 def error_response(key: int, version: int, request: Any, failed: BrokerError) -> Any:
-    """The answer to ``request`` that says why nothing came of it."""
+    """The answer to ``request``, a small one, that says why nothing came of it."""
+    return finish_now(error_response_in_slices(key, version, request, failed))
+
+
+def error_response_in_slices(key: int, version: int, request: Any, failed: BrokerError) -> Work[Any]:
+    """The same for a request of any size."""
     info = APIS[key]
-    return _fill(_plan(info.response, info.request, version, key in _NOT_MIRRORED), request, failed)
+    plan = _plan(info.response, info.request, version, key in _NOT_MIRRORED)
+    return _Filling(failed).fill(plan, request)
 
 
 class _Plan(NamedTuple):
@@ -48,16 +59,27 @@ class _Plan(NamedTuple):
     inner: Any  # the plan for the elements of that list
 
 
-def _fill(plan: _Plan, asked: Any, failed: BrokerError) -> Any:
-    values = {name: getattr(asked, source) if source else asked for name, source in plan.copied}
-    if plan.code:
-        values[plan.code] = ErrorCode(failed.code)
-        if plan.message and failed.message:
-            values[plan.message] = failed.message
-    elif plan.inner is not None:
-        elements = getattr(asked, plan.list_in_request) or ()
-        values[plan.list_name] = [_fill(plan.inner, each, failed) for each in elements]
-    return plan.struct(**values)
+class _Filling:
+    def __init__(self, failed: BrokerError) -> None:
+        self._code = ErrorCode(failed.code)
+        self._message = failed.message
+        self._left = ELEMENTS_AT_ONCE
+
+    def fill(self, plan: _Plan, asked: Any) -> Work[Any]:
+        values = {name: getattr(asked, source) if source else asked for name, source in plan.copied}
+        if plan.code:
+            values[plan.code] = self._code
+            if plan.message and self._message:
+                values[plan.message] = self._message
+        elif plan.inner is not None:
+            elements = values[plan.list_name] = []
+            for each in getattr(asked, plan.list_in_request) or ():
+                self._left -= 1
+                if self._left <= 0:
+                    self._left = ELEMENTS_AT_ONCE
+                    yield None
+                elements.append((yield from self.fill(plan.inner, each)))
+        return plan.struct(**values)
 
 
 @cache

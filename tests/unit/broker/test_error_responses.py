@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from penstock.broker.context import Context, ListenerInfo
-from penstock.broker.dispatch import Dispatch
-from penstock.broker.error_responses import error_response
+from penstock.broker.dispatch import Dispatch, handled
+from penstock.broker.error_responses import ELEMENTS_AT_ONCE, error_response
 from penstock.broker.response_errors import error_codes
 from penstock.broker.routes import HANDLERS, handler_module
+from penstock.coordination.slices import PAUSE_S
 from penstock.model import BrokerError, ErrorCode
 from penstock.model.errors import MESSAGE_CHARACTERS_MAX
 from penstock.protocol.apis import APIS, request_decoder, request_encoder, response_decoder, response_encoder
@@ -27,6 +28,7 @@ from penstock.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, W
 from penstock.telemetry.requests import RequestMeters
 from simulation.harness.clock import ManualClock
 from unit.broker.asking import LISTENER
+from unit.broker.coordinator_cases import Coordinators, with_coordinators
 
 FAILED = BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you")
 EVERY_VERSION = [(key, version) for key in sorted(HANDLERS) for version in APIS[key].versions]
@@ -111,6 +113,26 @@ def test_a_message_always_fits_into_a_response() -> None:
         failed = BrokerError(ErrorCode.INVALID_REQUEST, text)
         assert len(failed.message) == MESSAGE_CHARACTERS_MAX
         response_encoder(19, 7)(error_response(19, 7, request, failed))
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(1, 20_000), (20_000, 1), (20_000, 0), (200, 100)])
+def test_a_request_with_very_many_elements_is_answered_in_slices(topics: int, partitions: int) -> None:
+    topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsPartition
+    rows = [partition(partition_index=number) for number in range(partitions)]
+    request = ListOffsetsRequest(topics=[topic(name=f"t{number}", partitions=rows) for number in range(topics)])
+
+    async def scenario(broker: Coordinators) -> None:
+        async def handle(ctx: Context, request: Any) -> Any:
+            raise FAILED
+
+        before_s = broker.cluster.clock.monotonic()
+        response = await handled(handle, 2, Context(broker.broker, LISTENER, 11), request)
+        assert response == error_response(2, 11, request, FAILED)
+        assert len(response.topics) == topics and len(response.topics[-1].partitions) == partitions
+        pauses = (broker.cluster.clock.monotonic() - before_s) / PAUSE_S
+        assert pauses >= (topics + topics * partitions) // ELEMENTS_AT_ONCE - 1
+
+    with_coordinators(scenario)
 
 
 # --- at the edge
