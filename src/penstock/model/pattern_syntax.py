@@ -17,11 +17,11 @@ _REPETITION_WEIGHT = 8
 _OPTIONAL_WEIGHT = 4
 REPEAT_MAX = 1_000
 
-_TOKEN = re.compile(
+TOKEN = re.compile(
     r"""
       (?P<quoted> \\Q .*? (?: \\E | \Z ) )
     | (?P<unicode> \\[pP] (?: \{[^}]{0,64}\} | . ) )
-    | (?P<escape> \\ (?: x\{[0-9A-Fa-f]{0,8}\} | . ) )
+    | (?P<escape> \\ (?: x\{[0-9A-Fa-f]{0,8}\} | x[0-9A-Fa-f]{2} | 0[0-7]{0,2} | [1-7][0-7]{1,2} | . ) )
     | (?P<set> \[ \^? \]? (?> \[:\^?[a-z]{1,8}:\] | \\. | [^\]\\] )*+ \] )
     | (?P<named> \( \? P? < (?P<name> [^>()]*+ ) >? )
     | (?P<flags> \( \? [a-zA-Z-]*+ \) )
@@ -51,7 +51,7 @@ def for_re2(text: str) -> str:
     names: set[str] = set()
     weights, atom, previous = [0], 0, ""
     parts = []
-    for token in _TOKEN.finditer(text):
+    for token in TOKEN.finditer(text):
         kind, part = token.lastgroup or "", token[0]
         if kind in ("repeat", "count"):
             if previous == "brace":  # a literal one, to RE2; RE2/J takes it for a repetition of its own

@@ -4,9 +4,10 @@
     pattern.matches("orders-eu")        # the whole text
 
 What one costs is bounded: the length of the expression, what it weighs (``pattern_syntax``), the memory of what it is
-compiled to (``MEMORY_BYTES_MAX``), and the steps of one match (``STEPS_MAX``). A match may still take a second, where
-an expression is made for it and the text is long: match many texts, or long ones, in a worker. RE2 releases the
-interpreter lock while it works.
+compiled to (``MEMORY_BYTES_MAX``), and the steps of one match (``STEPS_MAX``): each instruction of its program, for
+each character at which it can be there (``pattern_spread``). A match may still take a second, where an expression is
+made for it and the text is long: match many texts, or long ones, in a worker. RE2 releases the interpreter lock while
+it works, and can't be interrupted.
 
 RE2 is imported when the first expression comes.
 """
@@ -17,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from penstock.model.pattern_spread import spread
 from penstock.model.pattern_syntax import InvalidPattern, for_re2
 
 __all__ = ["InvalidPattern", "Pattern", "compiled"]
@@ -28,29 +30,32 @@ MEMORY_BYTES_MAX = 1 << 20
 COMPILED_MAX = 32
 """Expressions that are kept."""
 STEPS_MAX = 1 << 26
-"""Of one match, at worst: the length of the text times that of the program. Two seconds. A program of a usual
-expression has less than 100 instructions, so the text could have 600 KB."""
+"""Of one match, at worst: a second. A program of a usual expression has less than 100 instructions, so the text could
+have 600 KB; that of one which matches texts of one length, any text."""
 TEXTS_AT_ONCE = 1_000
 """Matched at a stretch: 3 ms, with a usual expression."""
 STEPS_AT_ONCE = 1 << 22
 """Matched at a stretch, at worst: 0.1 s."""
+BYTES_PER_CHARACTER = 4
+"""At most, in UTF-8."""
 
 
 class Pattern:
     """Safe to use from several threads."""
 
-    __slots__ = ("_find", "_program_length")
+    __slots__ = ("_find", "_program_length", "_reach_bytes")
 
     def __init__(self, text: str) -> None:
         """Raises ``InvalidPattern``."""
         found = _compile(text)
         self._find = found.fullmatch
         self._program_length: int = found.programsize
+        self._reach_bytes = BYTES_PER_CHARACTER * (1 + spread(text))
 
     def matches(self, text: str) -> bool:
         """The whole of it. Raises ``InvalidPattern``: the expression is too large for a text of this length."""
         encoded = text.encode()
-        if len(encoded) * self._program_length > STEPS_MAX:
+        if self._steps(len(encoded)) > STEPS_MAX:
             raise InvalidPattern("expression too large")
         return self._find(encoded) is not None
 
@@ -65,9 +70,13 @@ class Pattern:
             if at > start and (steps >= STEPS_AT_ONCE or at - start >= TEXTS_AT_ONCE):
                 yield texts[start:at]
                 steps, start = 0, at
-            steps += len(text) * self._program_length
+            steps += self._steps(len(text) if text.isascii() else BYTES_PER_CHARACTER * len(text))
         if start < len(texts):
             yield texts[start:]
+
+    def _steps(self, size_bytes: int) -> int:
+        """At worst: the program, for each byte of the text at which it can be at the same instruction."""
+        return self._program_length * min(size_bytes, self._reach_bytes)
 
 
 @lru_cache(maxsize=COMPILED_MAX)

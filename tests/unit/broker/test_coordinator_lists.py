@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import pytest
 
+from penstock.broker.context import Context
 from penstock.broker.handlers import list_transactions
 from penstock.config.groups import GroupSettings
 from penstock.coordination.runtime import CoordinatorRuntime, ShardState
@@ -98,6 +100,29 @@ def test_ids_are_matched_by_workers_a_portion_at_a_time(monkeypatch: pytest.Monk
         answer = await broker.ask(list_transactions, 2, request)
         assert sorted(each.transactional_id for each in answer.transaction_states) == ["id-1", "id-2", "id-3"]
         assert sorted(matched) == [([f"id-{number}"], True) for number in range(10)]
+
+    with_coordinators(scenario)
+
+
+def test_ids_are_not_matched_any_more_when_the_client_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patterns, "TEXTS_AT_ONCE", 1)
+
+    async def scenario(broker: Coordinators) -> None:
+        for number in range(10):
+            named = INIT._replace(fields={**INIT.fields, "transactional_id": f"id-{number}"})
+            assert await broker.codes(named) == set()
+        client = SimpleNamespace(closed=False)
+        matched: list[str] = []
+
+        def matching(_: Pattern, ids: list[str]) -> list[str]:
+            matched.extend(ids)
+            client.closed = len(matched) == 3
+            return []
+
+        monkeypatch.setattr(Pattern, "matching", matching)
+        context = Context(broker.broker, broker.listener, 2, asker=client)
+        await list_transactions.handle(context, ListTransactionsRequest(transactional_id_pattern="id-.*"))
+        assert len(matched) == 3
 
     with_coordinators(scenario)
 

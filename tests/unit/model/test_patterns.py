@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.model import patterns
+from penstock.model.pattern_spread import UNBOUNDED, spread
 from penstock.model.pattern_syntax import WEIGHT_MAX
 from penstock.model.patterns import LENGTH_MAX, InvalidPattern, Pattern, compiled
 
@@ -199,11 +200,67 @@ def test_a_list_of_topics_of_the_greatest_length_is_taken() -> None:
 
 
 def test_a_match_of_too_many_steps_is_refused() -> None:
-    pattern = Pattern("(?:a?){500}")
+    pattern = Pattern("(?:a?){500}a*")
     assert pattern.matches("a" * 500)
     with pytest.raises(InvalidPattern, match="too large"):
         pattern.matches("a" * 100_000)
     assert not Pattern("a.*b").matches("a" * 100_000)  # a usual one is small enough for any text
+
+
+def test_an_expression_that_can_be_at_few_places_at_once_is_matched_however_large_it_and_the_text_are() -> None:
+    chinese = "".join(chr(0x4E00 + number) for number in range(10_000))
+    for text in (
+        "." * 3_000,
+        r"\x{4e00}" + "." * 2_999,
+        ".{1000}" * 3,
+        "a.{2,5}" + "." * 2_990,
+        "|".join(["." * 500] * 5),
+    ):
+        pattern = Pattern(text)
+        assert not pattern.matches(chinese) and not pattern.matches("b" * 32_767)
+    assert Pattern("." * 3_000).matches(chinese[:3_000])
+    with pytest.raises(InvalidPattern, match="too large"):
+        Pattern(".*" + "." * 3_000).matches(chinese)  # it can be at each of its dots, at each character
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", 0),
+        ("abc", 0),
+        ("a?", 1),
+        ("ab?c{2,5}", 4),
+        ("ab{3}", 0),
+        ("a{2,5}?", 3),
+        ("a??", 1),
+        ("(a|bcd)", 2),
+        ("(a|bcd){3}", 6),
+        ("(a|bcd){0,3}", 9),
+        ("a||bcd", 3),
+        ("^a$|\\Ab\\z|\\bc\\B", 0),
+        (r"\Qa.b\E?", 1),
+        (r"\Qabc", 0),
+        (r"\x41|\x{42}|\101|\07|\.|\pL|\p{Lu}|[^a-z]|\d", 0),
+        (r"\x41{0,7}", 7),
+        ("(?i)a(?-i:b)(?P<n>c)|xyz", 0),
+        ("{|}", 0),
+    ],
+)
+def test_the_spread_of_an_expression_is_the_longest_match_minus_the_shortest(text: str, expected: int) -> None:
+    Pattern(text)
+    assert spread(text) == expected
+
+
+@pytest.mark.parametrize("text", ["a*", "a+", "x(ab){2,}", "(a|b*)c", "(a?)*", "(?:|a+){3}"])
+def test_behind_an_unbounded_repetition_the_spread_is_unbounded(text: str) -> None:
+    assert spread(text) == UNBOUNDED
+    assert spread("(^|$)*") == 0
+
+
+@given(_pieces, st.lists(st.text("ab-1", max_size=12), max_size=8))
+def test_no_two_texts_that_match_differ_by_more_than_the_spread(text: str, names: list[str]) -> None:
+    lengths = [len(name) for name in names if Pattern(text).matches(name)]
+    assert not lengths or max(lengths) - min(lengths) <= spread(text)
 
 
 def test_many_texts_are_matched_in_portions_whatever_the_expression() -> None:

@@ -16,7 +16,7 @@ from penstock.broker.api import Api
 from penstock.broker.context import Context
 from penstock.broker.pacing import A_LOOK
 from penstock.broker.security.authorizer import Operation, ResourceType, is_allowed
-from penstock.coordination.slices import Work
+from penstock.coordination.slices import Work, while_wanted
 from penstock.coordination.transactions.listing import Filters, parse_states
 from penstock.model import BrokerError, ErrorCode
 from penstock.model.patterns import InvalidPattern, compiled
@@ -38,7 +38,8 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
     rows = [found for machine in coordinator.runtime.machines() for found in await ctx.finish(machine.list(filters))]
     if request.transactional_id_pattern:
         try:
-            rows = await coordinator.slices.finish(_matching(rows, request.transactional_id_pattern))
+            matching = while_wanted(_matching(rows, request.transactional_id_pattern), lambda: not _is_gone(ctx))
+            rows = await coordinator.slices.finish(matching) or []
         except InvalidPattern:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     return ListTransactionsResponse(
@@ -49,6 +50,10 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
             if is_allowed(ctx, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, found.transactional_id)
         ],
     )
+
+
+def _is_gone(ctx: Context) -> bool:
+    return ctx.asker is not None and ctx.asker.closed
 
 
 def _matching(rows: Sequence[Row], pattern: str) -> Work[list[Row]]:
