@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from penstock.broker.replicas import Replica
 from penstock.ports import TimerHandle
+from penstock.storage.segment import Segment
 
 FETCH_WEIGHT = 50
 """Of a parked fetch, in parked partitions: they take a few hundred bytes each."""
@@ -45,13 +46,13 @@ class ParkedRoom:
 class ParkedFetch:
     """``wake(force)`` tries to answer and says whether it did. Removed from everywhere before it answers."""
 
-    __slots__ = ("_appended", "_bytes_missing", "_replicas", "_timer", "_wake")
+    __slots__ = ("_bytes_missing", "_replicas", "_seen", "_timer", "_wake")
 
     def __init__(self, bytes_missing: int, wake: Callable[[bool], bool]) -> None:
         self._bytes_missing = bytes_missing
         self._wake = wake
         self._replicas: list[Replica] = []
-        self._appended: dict[Replica, int] = {}  # what each had when it last had no news, if bytes are counted
+        self._seen: dict[Replica, tuple[Segment | None, int]] = {}  # where each could be read to, if bytes are counted
         self._timer: TimerHandle | None = None
 
     def stand_at(self, replicas: Iterable[Replica]) -> None:
@@ -60,7 +61,7 @@ class ParkedFetch:
             replica.fetch_waiters[self] = None
             replica.partition.hurry()
             if self._bytes_missing > 1:
-                self._appended[replica] = replica.appended_bytes
+                self._seen[replica] = replica.partition.visible_end
 
     def wait(self, timer: TimerHandle) -> None:
         self._timer = timer
@@ -72,11 +73,14 @@ class ParkedFetch:
     def news(self, replica: Replica) -> None:
         """That partition's high watermark moved, or its leadership did."""
         if self._bytes_missing > 1 and replica.partition.is_leader:
-            # What was appended may not be visible yet; an early look only costs a read, and the wait goes on.
-            self._bytes_missing -= replica.appended_bytes - self._appended[replica]
-            self._appended[replica] = replica.appended_bytes
-            if self._bytes_missing > 0:
-                return
+            seen_segment, seen_bytes = self._seen[replica]
+            segment, size_bytes = self._seen[replica] = replica.partition.visible_end
+            if segment is not None and segment is seen_segment and size_bytes >= seen_bytes:
+                self._bytes_missing -= size_bytes - seen_bytes
+                if self._bytes_missing > 0:
+                    return
+            else:  # in another segment: not counted, so it is looked at now and with all that comes
+                self._bytes_missing = 1
         self._try(force=False)
 
     def time_is_up(self) -> None:

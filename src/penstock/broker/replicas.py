@@ -85,7 +85,7 @@ class Replica:
         # (end offset that must become visible, who waits, the waiter's own number for this partition), in append order
         self.produce_waiters: deque[tuple[int, ProduceWaiter, int]] = deque()
         self.fetch_waiters: dict[FetchWaiter, None] = {}
-        self.appended_bytes = 0  # since the start; lets a parked fetch know when its min_bytes may be there
+        self.appended_bytes = 0  # by producers, since the start: for the metrics
         partition.on_high_watermark = self._advanced
 
     def _advanced(self, high_watermark: int) -> None:

@@ -20,6 +20,7 @@ from penstock.protocol.records.control import EndTxnMarker, build_end_txn_marker
 from penstock.protocol.records.header import BatchHeader, read_header
 from penstock.storage.group_commit import GroupCommit
 from penstock.storage.log import Appended, PartitionLog
+from penstock.storage.segment import Segment
 
 NO_EPOCH = -1
 MARKER_BYTES = 128
@@ -151,6 +152,17 @@ class Partition:
         if first_open is None:
             return self.end_offset_when_flushed
         return min(max(first_open, self.log.log_start_offset), self.end_offset_when_flushed)
+
+    @property
+    def visible_end(self) -> tuple[Segment | None, int]:
+        """Which segment the high watermark lies in, and how many of its bytes are below it. None: that is not known."""
+        log = self.log
+        if self.high_watermark == log.log_end_offset:
+            active = log.active
+            return (None, 0) if active is None else (active, active.size_bytes)
+        if self.high_watermark == log.flushed_end_offset:
+            return log.flushed_segment, log.flushed_segment_bytes
+        return None, 0
 
     async def settle(self) -> None:
         """Wait for the flush of what is appended now, so that a question about the end counts what was acknowledged

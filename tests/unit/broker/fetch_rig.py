@@ -28,6 +28,7 @@ from penstock.coordination.slices import Slices
 from penstock.model import TopicPartition
 from penstock.protocol.apis import request_encoder, response_decoder
 from penstock.protocol.schema.fetch import FetchRequest, FetchResponse
+from penstock.storage.log import PartitionLog
 from penstock.telemetry.requests import RequestMeters
 from simulation.harness.chance import SeededRandom
 from simulation.harness.workers import SimulatedWorkers
@@ -103,15 +104,18 @@ class FetchWorld:
 
     async def append(self, partition: int) -> None:
         """One batch, flushed: whoever waits for it hears of it."""
+        await self.until(asyncio.ensure_future((await self.append_only(partition)).flush()))
+
+    async def append_only(self, partition: int) -> PartitionLog:
+        """One batch that is not flushed yet."""
         replica = self.replicas.get(TopicPartition("orders", partition))
         assert replica is not None
         data, header = writable(make_batch(1))
         log = replica.partition.log
         while not log.can_append(len(data), header.max_timestamp, self.clock.now_ms()):
             await self.until(asyncio.ensure_future(log.make_room(len(data), header.max_timestamp, self.clock.now_ms())))
-        replica.partition.append(data, header, self.clock.now_ms(), is_urgent=True)
-        replica.appended_bytes += len(data)
-        await self.until(asyncio.ensure_future(log.flush()))
+        replica.partition.append(data, header, self.clock.now_ms(), is_urgent=False)
+        return log
 
     async def until(self, done: asyncio.Future[Any]) -> None:
         await self.clock.run_until(done)

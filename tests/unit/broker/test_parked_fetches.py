@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from typing import Any
 
 import pytest
 
+from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.broker.parked_fetch import ParkedFetch
 from penstock.broker.replicas import FETCHES_PER_SLICE, Replica
 from unit.broker.fetch_rig import WAIT_MS_MAX, FetchWorld, rows, run
@@ -124,6 +126,68 @@ def test_a_fetch_that_wants_many_bytes_counts_what_its_partitions_get() -> None:
         assert sum(len(row.records or b"") for row in rows(answer).values()) >= 200
 
     run(test, partitions=2)
+
+
+@pytest.mark.parametrize("others", [0, 1_000])
+def test_what_was_appended_before_the_fetch_and_is_flushed_after_it_counts(others: int) -> None:
+    async def test(world: FetchWorld) -> None:
+        client = world.client()
+        await world.append(0)
+        log = await world.append_only(0)
+        batch_bytes = log.size_bytes // 2
+        client.send(0, *range(1, 1 + others), min_bytes=2 * batch_bytes, max_wait_ms=60_000)
+        await world.settle()
+        if others == 0:
+            assert log.flushed_end_offset == log.log_end_offset, "whoever waits makes the flush come soon"
+        (answer,) = client.answers()
+        assert len(rows(answer)[0].records or b"") == 2 * batch_bytes
+
+    run(test, partitions=1 + others)
+
+
+def test_a_fetch_that_wants_many_bytes_does_not_read_before_they_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: FetchWorld) -> None:
+        await world.append(0)
+        await world.append(1)
+        reads = 0
+        read = FetchReader.read
+
+        def count(*arguments: Any) -> Any:
+            nonlocal reads
+            reads += 1
+            return read(*arguments)
+
+        monkeypatch.setattr(FetchReader, "read", count)
+        client = world.client()
+        batch_bytes = next(iter(world.replicas)).partition.log.size_bytes
+        client.send(0, 1, min_bytes=6 * batch_bytes, max_wait_ms=60_000)
+        for partition in (0, 1, 1):
+            await world.append(partition)
+            await world.settle()
+        assert (reads, client.answers()) == (1, [])
+        await world.append(0)
+        await world.settle()
+        assert reads == 2 and len(client.answers()) == 1
+
+    run(test, partitions=2)
+
+
+def test_a_fetch_that_wants_many_bytes_counts_those_that_no_producer_sent() -> None:
+    """A coordinator's, or a transaction's marker."""
+
+    async def test(world: FetchWorld) -> None:
+        await world.append(0)
+        replica = next(iter(world.replicas))
+        client = world.client()
+        client.send(0, min_bytes=replica.partition.log.size_bytes + 1, max_wait_ms=60_000)
+        await world.settle()
+        appended_bytes = replica.appended_bytes
+        await world.append(0)
+        assert replica.appended_bytes == appended_bytes
+        await world.settle()
+        assert len(client.answers()) == 1
+
+    run(test)
 
 
 def test_many_fetches_at_one_partition_are_woken_some_in_each_turn(monkeypatch: pytest.MonkeyPatch) -> None:
