@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
         if found := _INVALID_CHOICE.fullmatch(message):
             known = re.findall(r"[\w.-]+", found["known"])
             hint = nearest(found["given"], known) or f" ({', '.join(known)})"
-            message = f"{found['given']} is no {_noun(found['what'])}{hint}"
+            message = f"{_wrong(found['what'], found['given'])}{hint}"
         elif message.startswith("the following arguments are required: "):
             message = f"{message.split(': ', 1)[1]} is missing"
         elif message.startswith("unrecognized arguments: "):
@@ -49,11 +49,13 @@ class Parser(argparse.ArgumentParser):
         if not text.startswith("-"):
             return f"{text} is one argument too many"
         options = [each for action in self._actions for each in action.option_strings]
-        return f"{text} is no option here{nearest(text.split('=')[0], options)}"
+        return f"unknown option {text}{nearest(text.split('=')[0], options)}"
 
 
-def _noun(argument: str) -> str:
-    return {"COMMAND": "command", "ACTION": "action"}.get(argument, f"value for {argument}")
+def _wrong(argument: str, given: str) -> str:
+    if argument in ("COMMAND", "ACTION"):
+        return f"unknown {argument.lower()} {given}"
+    return f"invalid value {given} for {argument}"
 
 
 def describe(parser: argparse.ArgumentParser, description: str, *examples: str, notes: str = "") -> None:

@@ -120,9 +120,7 @@ async def find_topic(client: Client, name: str) -> TopicView:
         if topic is None or topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise CommandFailed(await unknown_topic(client, [name]))
         if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
-            raise CommandFailed(
-                f"{name!r} is no name for a topic: letters, digits, dot, dash and underscore, up to 249"
-            )
+            raise CommandFailed(f"invalid topic name {name!r}: 1-249 letters, digits, dots, dashes and underscores")
         if topic.error is ErrorCode.NONE and all(partition.leader >= 0 for partition in topic.partitions):
             return topic
         if tries == PARTITION_LEADER_TRIES_MAX:

@@ -2,8 +2,8 @@
 
     security = parse_security({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN", ...}, read_file)
 
-Raises ``SecurityMistake``: one sentence that begins with the setting's name and never shows a secret. As in Kafka,
-settings that the protocol has no use for are left alone, but names that nobody has are refused.
+Raises ``SecurityMistake``: one sentence that begins with the setting's name (or with "unknown setting") and never shows
+a secret. As in Kafka, settings that the protocol has no use for are left alone, but unknown names are refused.
 
 Not there   Java's key stores (JKS, PKCS12): certificates and keys are PEM, in files or in the setting itself. Kerberos,
             and tokens that are fetched: ``sasl.oauthbearer.token.endpoint.url`` names a file, which is read once.
@@ -76,6 +76,16 @@ class SecurityMistake(ValueError):
     """One sentence, without secrets."""
 
 
+class UnknownSetting(SecurityMistake):
+    def __init__(self, name: str, near: str | None) -> None:
+        self._name, self._near = name, near
+        super().__init__(self.shown(""))
+
+    def shown(self, prefix: str) -> str:
+        """The sentence, where settings are given with a prefix before their names."""
+        return f"unknown setting {prefix}{self._name}{f', did you mean {prefix}{self._near}?' if self._near else ''}"
+
+
 def is_security(name: str) -> bool:
     return name.startswith(PREFIXES)
 
@@ -103,7 +113,7 @@ def _check_name(name: str) -> None:
         raise SecurityMistake(f"{name} {REFUSED[name]}")
     if name not in OBEYED and name not in IGNORED and not name.startswith(IGNORED_PREFIXES):
         near = difflib.get_close_matches(name, OBEYED, n=1, cutoff=0.6)
-        raise SecurityMistake(f"{name} is no setting{f'; did you mean {near[0]}?' if near else ''}")
+        raise UnknownSetting(name, near[0] if near else None)
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------
@@ -171,7 +181,7 @@ def _pem(settings: Mapping[str, str], name: str | None) -> str:
         f"-----BEGIN {kind}-----\n{_lines(body)}\n-----END {kind}-----\n" for kind, body in _PEM.findall(settings[name])
     ]
     if not blocks:
-        raise SecurityMistake(f"{name} is no PEM: it begins with -----BEGIN ...-----")
+        raise SecurityMistake(f"{name} is not PEM: it begins with -----BEGIN ...-----")
     return "".join(blocks)
 
 

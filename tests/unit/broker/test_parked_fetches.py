@@ -179,7 +179,7 @@ def test_a_fetch_that_wants_many_bytes_counts_those_that_no_producer_sent() -> N
         await world.append(0)
         replica = next(iter(world.replicas))
         client = world.client()
-        client.send(0, min_bytes=replica.partition.log.size_bytes + 1, max_wait_ms=60_000)
+        client.send(0, min_bytes=2 * replica.partition.log.size_bytes, max_wait_ms=60_000)
         await world.settle()
         appended_bytes = replica.appended_bytes
         await world.append(0)

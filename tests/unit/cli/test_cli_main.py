@@ -63,18 +63,18 @@ def test_what_a_command_says_it_runs_is_there() -> None:
     ("arguments", "says"),
     [
         ([], "penstock: COMMAND is missing; penstock --help shows how"),
-        (["sreve"], "penstock: sreve is no command (did you mean serve?)"),
-        (["topics", "lst"], "penstock topics: lst is no action (did you mean list?)"),
+        (["sreve"], "penstock: unknown command sreve (did you mean serve?)"),
+        (["topics", "lst"], "penstock topics: unknown action lst (did you mean list?)"),
         (
             ["produce", "t", "--ack", "1"],
-            "penstock produce: --ack is no option here (did you mean --acks?); penstock produce --help",
+            "penstock produce: unknown option --ack (did you mean --acks?); penstock produce --help",
         ),
         (
             ["topics", "create", "t", "--partitons=3"],
-            "penstock topics create: --partitons=3 is no option here (did you",
+            "penstock topics create: unknown option --partitons=3 (did you",
         ),
         (["topics", "list", "t"], "penstock topics list: t is one argument too many"),
-        (["produce", "t", "--acks", "2"], "2 is no value for --acks (all, 1, 0)"),
+        (["produce", "t", "--acks", "2"], "invalid value 2 for --acks (all, 1, 0)"),
         (["topics", "create"], "penstock topics create: NAME is missing"),
         (["topics", "create", "t", "--partitions", "99999999999"], "99999999999 is more than there can be: 2,147,483"),
         (["topics", "alter", "t", "--partitions", "2147483648"], "2147483648 is more than there can be: 2,147,483,647"),

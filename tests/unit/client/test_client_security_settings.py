@@ -73,8 +73,11 @@ def test_the_host_name_is_checked_unless_it_is_said_otherwise(text: str, is_chec
     ("settings", "why"),
     [
         ({"security.protocol": SECRET}, "security.protocol is one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
-        ({"ssl.trustore.location": "x"}, "ssl.trustore.location is no setting; did you mean ssl.truststore.location?"),
-        ({"sasl.pasword": SECRET}, "sasl.pasword is no setting; did you mean sasl.password?"),
+        (
+            {"ssl.trustore.location": "x"},
+            "unknown setting ssl.trustore.location, did you mean ssl.truststore.location?",
+        ),
+        ({"sasl.pasword": SECRET}, "unknown setting sasl.pasword, did you mean sasl.password?"),
         ({"ssl.engine.factory.class": "x"}, "ssl.engine.factory.class can't be set: there is no Java"),
         ({**SSL, "ssl.truststore.location": "x"}, "ssl.truststore.type is JKS unless it is said, and only PEM"),
         ({**SSL, "ssl.keystore.location": "x", "ssl.keystore.type": "PKCS12"}, "ssl.keystore.type is PKCS12, and only"),
@@ -88,7 +91,7 @@ def test_the_host_name_is_checked_unless_it_is_said_otherwise(text: str, is_chec
         ),
         ({**SSL, "ssl.key.location": "x"}, "ssl.key.location is given without the certificate"),
         ({**SSL, "ssl.certificate.pem": CERTIFICATE}, "ssl.certificate.pem needs the key in ssl.key.pem"),
-        ({**SSL, "ssl.ca.pem": SECRET}, "ssl.ca.pem is no PEM"),
+        ({**SSL, "ssl.ca.pem": SECRET}, "ssl.ca.pem is not PEM"),
         ({**SSL, "ssl.enabled.protocols": "TLSv1"}, "ssl.enabled.protocols has TLSv1, and there are only TLSv1.2 and"),
         ({**SSL, "ssl.endpoint.identification.algorithm": "x"}, "ssl.endpoint.identification.algorithm is https, or"),
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is missing, which in Kafka means GSSAPI: PLAIN,"),

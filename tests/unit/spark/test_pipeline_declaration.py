@@ -103,7 +103,7 @@ def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
             "topic = 5",
             ["p.toml:10: source clicks: topic should be text, or a list of texts, and is the number 5"],
         ),
-        ('topic = "clicks"\n', 'topic = "a/b"\n', ["p.toml:9: source clicks: 'a/b' is no name for a topic: *"]),
+        ('topic = "clicks"\n', 'topic = "a/b"\n', ["p.toml:9: source clicks: invalid topic name 'a/b': *"]),
         (
             'format = "json"',
             'format = "jsn"',

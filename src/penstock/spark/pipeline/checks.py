@@ -156,6 +156,4 @@ def reads(source: Source, topic: str) -> bool:
 
 def _topic(name: str, place: Place, what: str, mistakes: Mistakes) -> None:
     if name and (not _TOPIC.fullmatch(name) or name in (".", "..")):
-        mistakes.add(
-            place, f"{what}{name!r} is no name for a topic: letters, digits, dot, dash and underscore, up to 249"
-        )
+        mistakes.add(place, f"{what}invalid topic name {name!r}: 1-249 letters, digits, dots, dashes and underscores")

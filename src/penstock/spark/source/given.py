@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from penstock.client.security import Security
-from penstock.client.security_settings import SecurityMistake, is_security, parse_security
+from penstock.client.security_settings import SecurityMistake, UnknownSetting, is_security, parse_security
 from penstock.runtime.environment import read_file
 from penstock.spark.source import names
 from penstock.spark.source.errors import WrongOption, nearest
@@ -68,6 +68,8 @@ class Given:
     def security(self) -> Security:
         try:
             return parse_security(self._settings, read_file)
+        except UnknownSetting as unknown:
+            raise WrongOption(unknown.shown(names.KAFKA)) from None
         except SecurityMistake as error:
             raise WrongOption(f"{names.KAFKA}{error}") from None
 
