@@ -100,7 +100,7 @@ class Look:
         self._looks = looks
         self.clock = looks.clock
         self._asker = asker
-        self.by = asker if asker is not None else self
+        self.by: object = asker if asker is not None else self
         self.deadline_s = looks.clock.monotonic() + LOOK_S_MAX
 
     async def turn(self, function: Callable[..., T], *arguments: Any) -> T:

@@ -39,9 +39,10 @@ async def handle(ctx: Context, request: ListTransactionsRequest) -> ListTransact
     if request.transactional_id_pattern:
         try:
             matching = while_wanted(_matching(rows, request.transactional_id_pattern), lambda: not _is_gone(ctx))
-            rows = await coordinator.slices.finish(matching) or []
+            matched = await coordinator.slices.finish(matching)
         except InvalidPattern:
             return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+        rows = matched or []
     return ListTransactionsResponse(
         unknown_state_filters=unknown,
         transaction_states=[
