@@ -243,7 +243,10 @@ class BrokerApp:
             self._lookers,
         )
         sessions = self._sessions = FetchSessions(
-            ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
+            ports.random,
+            slots=settings.fetch.sessions_max,
+            eviction_ms=settings.fetch.session_eviction_min_ms,
+            free=lambda work: ports.tasks.spawn("free fetch sessions", broker.pacing.slices.finish(work)),
         )
         fetches = self._fetches = fetch.FetchHandler(
             opener=FetchOpener(

@@ -18,6 +18,7 @@ from penstock.broker import long_answers
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
 from penstock.broker.error_responses import error_response
+from penstock.broker.letting_go import let_go
 from penstock.broker.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
 from penstock.broker.response_errors import error_codes
 from penstock.broker.routes import HANDLERS, Handle, Route, handler_module
@@ -181,7 +182,7 @@ class Dispatch:
                 note(route, response, self.now_s() - started_s)
                 return
             slices, connection = self._broker.pacing.slices, slot.connection
-            await slices.finish(long_answers.let_go(request))
+            await slices.finish(let_go(request))
             parts = await self._in_slices(connection, long_answers.encoded(route, correlation_id, response))
             if parts is not None:
                 slot.complete(parts)
@@ -192,7 +193,7 @@ class Dispatch:
                 route.meter.failed(code, times)
             last_reference = [response]
             del response
-            await slices.finish(long_answers.let_go(last_reference))
+            await slices.finish(let_go(last_reference))
         finally:
             context.leave()
 

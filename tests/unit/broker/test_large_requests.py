@@ -16,7 +16,7 @@ from penstock.broker.connection import Connection
 from penstock.broker.context import Context
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.handlers import describe_groups, sync_group
-from penstock.broker.long_answers import let_go
+from penstock.broker.letting_go import DROPPED_AT_ONCE, let_go
 from penstock.broker.pacing import AT_ONCE_BYTES_MAX, LARGE_AT_ONCE, LONG_AT_ONCE, MIDDLING_BYTES_MAX, SLICE_COST, Lane
 from penstock.broker.server import Server
 from penstock.config.broker import NetworkSettings
@@ -285,7 +285,7 @@ def test_a_message_is_let_go_a_part_at_a_time_and_what_others_hold_stays() -> No
     del groups
     work = let_go(last_reference)
     pauses = sum(1 for _ in work)
-    assert pauses >= 50_000 // long_answers.DROPPED_AT_ONCE
+    assert pauses >= 50_000 // DROPPED_AT_ONCE
     gc.collect()
     assert is_there() is None
     assert not last_reference
