@@ -48,15 +48,18 @@ def emptied(collections: list[Any]) -> Work[None]:
     left = DROPPED_AT_ONCE
     while collections:
         items = collections[-1]
-        step = min(left, len(items))
         if isinstance(items, dict):
+            step = min(-(-left // 2), len(items))
             for _ in range(step):
                 items.popitem()
-        elif step:
-            del items[-step:]
+            left -= 2 * step
+        else:
+            step = min(left, len(items))
+            del items[len(items) - step :]
+            left -= step
         if not items:
             collections.pop()
-        left -= 1 + step
+        left -= 1
         if left <= 0:
             left = DROPPED_AT_ONCE
             yield None

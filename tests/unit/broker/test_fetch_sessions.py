@@ -232,7 +232,7 @@ def test_a_large_session_that_is_dropped_is_freed_in_slices() -> None:
     remembered = session.partitions
     cache.drop(session.id)
     assert not cache.has(session) and cache.size_bytes == 0
-    assert 3 <= freed_in_slices(work, [remembered]) <= 4
+    assert freed_in_slices(work, [remembered]) >= 6
 
 
 def test_many_sessions_that_make_room_at_once_are_freed_in_slices_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_many_sessions_that_make_room_at_once_are_freed_in_slices_together(monke
     cache = FetchSessions(Counting(), slots=200, eviction_ms=120_000, free=work.append)
     remembered = [opened(cache, range(400)).partitions for _ in range(100)]
     opened(cache, range(30_000), now_s=121.0)
-    assert 3 <= freed_in_slices(work, remembered) <= 4
+    assert 6 <= freed_in_slices(work, remembered) <= 7
 
 
 def freed_in_slices(work: list[Work[None]], remembered: list[dict[Key, FetchPartition]]) -> int:
@@ -251,7 +251,7 @@ def freed_in_slices(work: list[Work[None]], remembered: list[dict[Key, FetchPart
     for _ in freeing:
         slices += 1
         before, left = left, sum(map(len, remembered))
-        assert 0 < before - left <= DROPPED_AT_ONCE
+        assert 0 < before - left <= DROPPED_AT_ONCE // 2  # two objects each, and more
     return slices
 
 
