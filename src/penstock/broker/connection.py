@@ -218,9 +218,10 @@ class Connection(asyncio.BufferedProtocol):
         self._held += 1
 
     def unhold(self) -> None:
+        """Called by what has served others as well, and goes on for them: nothing may come out."""
         self._held -= 1
         if not self._held:
-            self._resume()
+            self._resume_safely()
 
     def serve_again_later(self) -> None:
         """The current request must wait before it takes effect: put it back; the caller holds the connection."""
@@ -310,14 +311,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def there_is_room(self) -> None:
         self._awaits_room = False
-        try:
-            self._resume()
-        except Exception:
-            self.server.report_bug(self)
+        self._resume_safely()
 
     def frame_memory_is_there(self) -> None:
         self._starved = False
-        self.server.call_soon(self._resume)
+        self.server.call_soon(self._resume_safely)
 
     @property
     def is_working(self) -> bool:
@@ -448,6 +446,12 @@ class Connection(asyncio.BufferedProtocol):
     def _resume(self) -> None:
         if not self.closed and not self._serving and not self._starved:
             self._serve()
+
+    def _resume_safely(self) -> None:
+        try:
+            self._resume()
+        except Exception:
+            self.server.report_bug(self)
 
     def _pause_or_resume_reading(self) -> None:
         if not self._transport.is_closing():

@@ -77,9 +77,8 @@ class Dispatch:
                 return
         slot = connection.park()
         connection.hold()
-        self._tasks.spawn(
-            route.name, self._run(connection, route, self._answer(slot, route, context, correlation_id, [request]))
-        )
+        answering = self._answer_small(connection, slot, route, context, correlation_id, [request])
+        self._tasks.spawn(route.name, self._run(connection, route, answering))
 
     def _context(self, connection: Connection, route: Route, client_id: str | None) -> Context:
         return Context(
@@ -126,7 +125,6 @@ class Dispatch:
 
     async def _run(self, connection: Connection, route: Route, answering: Coroutine[Any, Any, None]) -> None:
         try:
-            await connection.server.room_for_an_answer()  # requests that came together are served in turn
             await answering
         except MalformedMessage as malformed:  # also one whose bytes can be read and still mean nothing
             connection.server.refuse_request(connection, malformed)
@@ -141,11 +139,25 @@ class Dispatch:
         finally:
             connection.unhold()
 
+    async def _answer_small(
+        self,
+        connection: Connection,
+        slot: Slot,
+        route: Route,
+        context: Context,
+        correlation_id: int,
+        request: list[Any],
+    ) -> None:
+        if await connection.server.room_for_an_answer(slot):  # requests that came together are served in turn
+            await self._answer(slot, route, context, correlation_id, request)
+
     async def _answer_large(
         self, connection: Connection, slot: Slot, route: Route, correlation_id: int, frame: bytes, lane: Lane
     ) -> None:
         has_left = False
         try:
+            if not await connection.server.room_for_an_answer(slot):
+                return
             client_id, position = decode_request_header_end(frame, _CLIENT_ID, is_flexible=route.is_flexible)
             decoded = await self._in_slices(connection, route.decode_in_slices(frame, position))
             if decoded is None:

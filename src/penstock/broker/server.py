@@ -191,13 +191,22 @@ class Server:
         self.response_memory.held_bytes += size_bytes
         self.responses_counted()
 
-    async def room_for_an_answer(self) -> None:
-        """For a request that was dispatched before others have filled the memory with their answers."""
+    async def room_for_an_answer(self, slot: Slot) -> bool:
+        """For a request that was dispatched before others have filled the memory with their answers. False: its client
+        has gone away while it waited."""
         while self.response_memory.is_full:
             waiting = _Waiting(asyncio.get_running_loop().create_future())
             self.response_memory.wait(waiting)
             self.watch_memory()
-            await waiting.room
+            slot.on_abandoned = waiting.there_is_room
+            try:
+                await waiting.room
+            finally:
+                slot.on_abandoned = None
+                self.response_memory.forget(waiting)
+            if slot.connection.closed:
+                return False
+        return True
 
     def watch_memory(self) -> None:
         """A connection waits for memory."""

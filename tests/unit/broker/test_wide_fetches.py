@@ -13,6 +13,7 @@ from penstock.broker.fetch_sessions import FetchPartition
 from penstock.broker.handlers import fetch_open, fetch_wide
 from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.protocol.errors import MalformedMessage
+from penstock.protocol.frame import FrameReader
 from penstock.protocol.schema.fetch import FetchRequest
 from unit.broker.fetch_rig import FetchWorld, rows, run
 
@@ -215,6 +216,28 @@ def test_wide_fetches_wait_undecoded_while_another_one_is_under_way(monkeypatch:
         await world.settle()
         assert [len(rows(client.answers()[0])) for client in clients] == [MANY] * 3
         assert decoded == 3
+
+    run(test, partitions=MANY)
+
+
+def test_a_wide_fetch_that_fails_at_its_turn_closes_its_own_connection_and_the_next_one_has_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        clients = [world.client() for _ in range(3)]
+        for client in clients:
+            client.send(*range(MANY), max_wait_ms=0)
+        keep = FrameReader.keep
+
+        def fail_for_one(reader: FrameReader) -> bool:
+            if reader is clients[1].connection._reader:
+                raise OSError("a bug")
+            return keep(reader)
+
+        monkeypatch.setattr(FrameReader, "keep", fail_for_one)
+        await world.settle()
+        assert [len(client.answers()) for client in (clients[0], clients[2])] == [1, 1]
+        assert clients[1].transport.closing and world.server.dropped_counts["bug"] == 1
 
     run(test, partitions=MANY)
 
