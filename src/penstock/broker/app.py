@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker import later
 from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
@@ -87,6 +88,7 @@ class Ports(NamedTuple):
     syncer: Syncer | None = None  # without it workers sync
     lookers: Workers | None = None  # threads for what clients choose the cost of; without them it shares the workers
     look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
+    later_modules: tuple[str, ...] | None = None  # what adapters import at its first use; None: nobody imports ahead
 
 
 class BrokerApp:
@@ -162,6 +164,8 @@ class BrokerApp:
         follower.subscribe(self._image_changed, in_pieces=True)
         follower.subscribe(self._groups.image_changed)
         self._server.open()
+        if ports.later_modules is not None:
+            ports.tasks.spawn("import the rest", self._import_the_rest(ports.later_modules))
 
     async def stop(self) -> None:
         self._is_stopping = True
@@ -175,6 +179,10 @@ class BrokerApp:
         await self._ports.tasks.cancel_all()
         await self._logs.close()
         await self._store.close()
+
+    async def _import_the_rest(self, modules: tuple[str, ...]) -> None:
+        await self._ports.clock.sleep(later.AFTER_S)
+        await self._broker.pacing.slices.finish(later.imported((*later.MODULES, *modules)))
 
     async def _answer_what_is_parked(self) -> None:
         """What is appended is answered before the connections close: its producers need not send it again."""
