@@ -15,6 +15,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from penstock.broker import long_answers
+from penstock.broker.answering import Answering
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
 from penstock.broker.error_responses import error_response
@@ -209,7 +210,7 @@ class Dispatch:
         finally:
             context.leave()
 
-    async def _in_slices(self, connection: Connection, work: Work[T]) -> T | None:
+    async def _in_slices(self, connection: Answering, work: Work[T]) -> T | None:
         """None: the client has gone away meanwhile."""
         return await self._broker.pacing.slices.finish(while_wanted(work, lambda: not connection.closed))
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.connection import WAITING_BYTES_MAX, Connection
+from penstock.broker.answering import WAITING_BYTES_MAX
+from penstock.broker.connection import Connection
 from penstock.broker.response_memory import GRACE_S, HELD_S_MAX
 from penstock.broker.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
 from penstock.protocol import frame_memory
