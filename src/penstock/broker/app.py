@@ -48,6 +48,7 @@ from penstock.coordination.slices import Slices
 from penstock.model import TopicId, TopicPartition
 from penstock.ports import (
     Clock,
+    CodeFiles,
     FileSystem,
     MetadataStore,
     Network,
@@ -88,7 +89,7 @@ class Ports(NamedTuple):
     syncer: Syncer | None = None  # without it workers sync
     lookers: Workers | None = None  # threads for what clients choose the cost of; without them it shares the workers
     look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
-    later_modules: tuple[str, ...] | None = None  # what adapters import at its first use; None: nobody imports ahead
+    code_files: CodeFiles | None = None  # without it modules are imported when they are first needed
 
 
 class BrokerApp:
@@ -164,8 +165,8 @@ class BrokerApp:
         follower.subscribe(self._image_changed, in_pieces=True)
         follower.subscribe(self._groups.image_changed)
         self._server.open()
-        if ports.later_modules is not None:
-            ports.tasks.spawn("import the rest", self._import_the_rest(ports.later_modules))
+        if ports.code_files is not None:
+            ports.tasks.spawn("import the rest", self._import_the_rest(ports.code_files))
 
     async def stop(self) -> None:
         self._is_stopping = True
@@ -180,9 +181,9 @@ class BrokerApp:
         await self._logs.close()
         await self._store.close()
 
-    async def _import_the_rest(self, modules: tuple[str, ...]) -> None:
+    async def _import_the_rest(self, files: CodeFiles) -> None:
         await self._ports.clock.sleep(later.AFTER_S)
-        await self._broker.pacing.slices.finish(later.imported((*later.MODULES, *modules)))
+        await self._broker.pacing.slices.finish(later.imported((*later.MODULES, *files.later_modules), files))
 
     async def _answer_what_is_parked(self) -> None:
         """What is appended is answered before the connections close: its producers need not send it again."""
@@ -236,7 +237,8 @@ class BrokerApp:
 
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
-        server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
+        dispatch = Dispatch(broker, ports.tasks, self._requests, ports.code_files)
+        server = Server(settings.network, ports.clock, ports.network, dispatch)
         turns = Turns(broker.pacing.slices, ports.tasks)
         produces = produce.ProduceHandler(
             self._replicas,

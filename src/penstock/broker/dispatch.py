@@ -27,11 +27,11 @@ from penstock.broker.services import Broker
 from penstock.broker.slots import Slot
 from penstock.coordination.slices import Work, while_wanted
 from penstock.model import BrokerError
-from penstock.ports import Tasks
+from penstock.ports import CodeFiles, Tasks
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header_end
-from penstock.telemetry.requests import RequestMeters
+from penstock.telemetry.requests import RequestMeter, RequestMeters
 
 log = logging.getLogger("penstock.dispatch")
 
@@ -47,10 +47,13 @@ _CLIENT_ID = 8
 
 
 class Dispatch:
-    def __init__(self, broker: Broker, tasks: Tasks, requests: RequestMeters) -> None:
+    def __init__(
+        self, broker: Broker, tasks: Tasks, requests: RequestMeters, code_files: CodeFiles | None = None
+    ) -> None:
         self._broker = broker
         self._tasks = tasks
         self._requests = requests
+        self._code_files = code_files
         self._routes: dict[int, Route] = {}
 
     def serve(
@@ -113,16 +116,22 @@ class Dispatch:
             raise MalformedMessage(f"API key {key} is not served")
         meter = self._requests.of(info.name)
         if version in info.versions:
-            route = self._routes[key_version] = Route(key, version, meter)
+            route = self._routes[key_version] = self._route(key, version, meter)
             return route
         if key != API_VERSIONS_KEY:
             raise MalformedMessage(f"{info.name} version {version} is not served")
         decode_request_header_end(frame, _CLIENT_ID, is_flexible=info.is_flexible(version))  # or it is malformed
-        route = Route(key, 0, meter)
+        route = self._route(key, 0, meter)
         response = handler_module(key).unsupported_version_response()
         connection.respond(route.frame(correlation_id, response))
         note(route, response, 0.0)
         return None
+
+    def _route(self, key: int, version: int, meter: RequestMeter) -> Route:
+        if self._code_files is None:
+            return Route(key, version, meter)
+        with self._code_files.within_reach():
+            return Route(key, version, meter)
 
     async def _run(self, connection: Connection, route: Route, answering: Coroutine[Any, Any, None]) -> None:
         try:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import nullcontext
 from importlib import import_module
 
 from penstock.broker.routes import HANDLERS
 from penstock.coordination.slices import Work
+from penstock.ports import CodeFiles
 
 log = logging.getLogger("penstock.broker")
 
@@ -33,11 +35,14 @@ MODULES = (
 )
 
 
-def imported(names: Iterable[str]) -> Work[None]:
+def imported(names: Iterable[str], files: CodeFiles | None = None) -> Work[None]:
     for name in names:
         try:
-            import_module(name)
+            with files.within_reach() if files is not None else nullcontext():
+                import_module(name)
         except (ImportError, OSError) as error:  # it is tried again when it is needed
             log.warning("%s can't be imported: %s", name, error)
         yield None
+    if files is not None:
+        files.all_read()
     log.debug("everything is imported")

@@ -18,10 +18,10 @@ from penstock.broker import later
 from penstock.broker.routes import HANDLERS, Route
 from penstock.coordination.slices import finish_now
 from penstock.protocol.apis import APIS
-from penstock.runtime.disk_file import LATER_MODULES
+from penstock.runtime.code_files import KeptCodeFiles
 from penstock.telemetry.requests import RequestMeters
 
-finish_now(later.imported((*later.MODULES, *LATER_MODULES)))
+finish_now(later.imported((*later.MODULES, *KeptCodeFiles.later_modules)))
 before = set(sys.modules)
 for key in HANDLERS.keys() - {0, 1}:  # Produce and Fetch are there from the start
     for version in APIS[key].versions:
