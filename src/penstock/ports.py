@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T")
@@ -200,6 +201,19 @@ class Tasks(Protocol):
     def spawn(self, name: str, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]: ...
 
     async def cancel_all(self) -> None: ...
+
+
+class CodeFiles(Protocol):
+    """The files of the program itself, of which some are read when it serves already."""
+
+    later_modules: tuple[str, ...]
+    """What adapters import at their first use."""
+
+    def within_reach(self) -> AbstractContextManager[None]:
+        """Inside, they can be opened however many descriptors are taken. Nothing is awaited there."""
+
+    def all_read(self) -> None:
+        """Nothing has to be kept for them any more."""
 
 
 class ProcessFacts(NamedTuple):

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from penstock.broker import later
 from penstock.broker.context import ListenerInfo
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.fetch_sessions import FetchSessions
@@ -47,6 +48,7 @@ from penstock.coordination.slices import Slices
 from penstock.model import TopicId, TopicPartition
 from penstock.ports import (
     Clock,
+    CodeFiles,
     FileSystem,
     MetadataStore,
     Network,
@@ -87,6 +89,7 @@ class Ports(NamedTuple):
     syncer: Syncer | None = None  # without it workers sync
     lookers: Workers | None = None  # threads for what clients choose the cost of; without them it shares the workers
     look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
+    code_files: CodeFiles | None = None  # without it modules are imported when they are first needed
 
 
 class BrokerApp:
@@ -162,6 +165,8 @@ class BrokerApp:
         follower.subscribe(self._image_changed, in_pieces=True)
         follower.subscribe(self._groups.image_changed)
         self._server.open()
+        if ports.code_files is not None:
+            ports.tasks.spawn("import the rest", self._import_the_rest(ports.code_files))
 
     async def stop(self) -> None:
         self._is_stopping = True
@@ -175,6 +180,10 @@ class BrokerApp:
         await self._ports.tasks.cancel_all()
         await self._logs.close()
         await self._store.close()
+
+    async def _import_the_rest(self, files: CodeFiles) -> None:
+        await self._ports.clock.sleep(later.AFTER_S)
+        await self._broker.pacing.slices.finish(later.imported((*later.MODULES, *files.later_modules), files))
 
     async def _answer_what_is_parked(self) -> None:
         """What is appended is answered before the connections close: its producers need not send it again."""
@@ -233,7 +242,8 @@ class BrokerApp:
 
     def _make_server(self) -> Server:
         ports, settings, broker = self._ports, self.settings, self._broker
-        server = Server(settings.network, ports.clock, ports.network, Dispatch(broker, ports.tasks, self._requests))
+        dispatch = Dispatch(broker, ports.tasks, self._requests, ports.code_files)
+        server = Server(settings.network, ports.clock, ports.network, dispatch)
         turns = Turns(broker.pacing.slices, ports.tasks)
         produces = produce.ProduceHandler(
             self._replicas,
@@ -248,7 +258,10 @@ class BrokerApp:
             self._lookers,
         )
         sessions = self._sessions = FetchSessions(
-            ports.random, slots=settings.fetch.sessions_max, eviction_ms=settings.fetch.session_eviction_min_ms
+            ports.random,
+            slots=settings.fetch.sessions_max,
+            eviction_ms=settings.fetch.session_eviction_min_ms,
+            free=lambda work: ports.tasks.spawn("free fetch sessions", broker.pacing.slices.finish(work)),
         )
         fetches = self._fetches = fetch.FetchHandler(
             opener=FetchOpener(

@@ -15,9 +15,11 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from penstock.broker import long_answers
+from penstock.broker.answering import Answering
 from penstock.broker.connection import Connection
 from penstock.broker.context import Context
 from penstock.broker.error_responses import error_response, error_response_in_slices
+from penstock.broker.letting_go import let_go
 from penstock.broker.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
 from penstock.broker.response_errors import error_codes
 from penstock.broker.routes import HANDLERS, Handle, Route, handler_module
@@ -25,11 +27,11 @@ from penstock.broker.services import Broker
 from penstock.broker.slots import Slot
 from penstock.coordination.slices import Work, while_wanted
 from penstock.model import BrokerError
-from penstock.ports import Tasks
+from penstock.ports import CodeFiles, Tasks
 from penstock.protocol.apis import API_VERSIONS_KEY, APIS
 from penstock.protocol.errors import MalformedMessage
 from penstock.protocol.header import decode_request_header_end
-from penstock.telemetry.requests import RequestMeters
+from penstock.telemetry.requests import RequestMeter, RequestMeters
 
 log = logging.getLogger("penstock.dispatch")
 
@@ -45,10 +47,13 @@ _CLIENT_ID = 8
 
 
 class Dispatch:
-    def __init__(self, broker: Broker, tasks: Tasks, requests: RequestMeters) -> None:
+    def __init__(
+        self, broker: Broker, tasks: Tasks, requests: RequestMeters, code_files: CodeFiles | None = None
+    ) -> None:
         self._broker = broker
         self._tasks = tasks
         self._requests = requests
+        self._code_files = code_files
         self._routes: dict[int, Route] = {}
 
     def serve(
@@ -76,9 +81,8 @@ class Dispatch:
                 return
         slot = connection.park()
         connection.hold()
-        self._tasks.spawn(
-            route.name, self._run(connection, route, self._answer(slot, route, context, correlation_id, [request]))
-        )
+        answering = self._answer_small(connection, slot, route, context, correlation_id, [request])
+        self._tasks.spawn(route.name, self._run(connection, route, answering))
 
     def _context(self, connection: Connection, route: Route, client_id: str | None) -> Context:
         return Context(
@@ -112,20 +116,25 @@ class Dispatch:
             raise MalformedMessage(f"API key {key} is not served")
         meter = self._requests.of(info.name)
         if version in info.versions:
-            route = self._routes[key_version] = Route(key, version, meter)
+            route = self._routes[key_version] = self._route(key, version, meter)
             return route
         if key != API_VERSIONS_KEY:
             raise MalformedMessage(f"{info.name} version {version} is not served")
         decode_request_header_end(frame, _CLIENT_ID, is_flexible=info.is_flexible(version))  # or it is malformed
-        route = Route(key, 0, meter)
+        route = self._route(key, 0, meter)
         response = handler_module(key).unsupported_version_response()
         connection.respond(route.frame(correlation_id, response))
         note(route, response, 0.0)
         return None
 
+    def _route(self, key: int, version: int, meter: RequestMeter) -> Route:
+        if self._code_files is None:
+            return Route(key, version, meter)
+        with self._code_files.within_reach():
+            return Route(key, version, meter)
+
     async def _run(self, connection: Connection, route: Route, answering: Coroutine[Any, Any, None]) -> None:
         try:
-            await connection.server.room_for_an_answer()  # requests that came together are served in turn
             await answering
         except MalformedMessage as malformed:  # also one whose bytes can be read and still mean nothing
             connection.server.refuse_request(connection, malformed)
@@ -140,11 +149,25 @@ class Dispatch:
         finally:
             connection.unhold()
 
+    async def _answer_small(
+        self,
+        connection: Connection,
+        slot: Slot,
+        route: Route,
+        context: Context,
+        correlation_id: int,
+        request: list[Any],
+    ) -> None:
+        if await connection.server.room_for_an_answer(slot):  # requests that came together are served in turn
+            await self._answer(slot, route, context, correlation_id, request)
+
     async def _answer_large(
         self, connection: Connection, slot: Slot, route: Route, correlation_id: int, frame: bytes, lane: Lane
     ) -> None:
         has_left = False
         try:
+            if not await connection.server.room_for_an_answer(slot):
+                return
             client_id, position = decode_request_header_end(frame, _CLIENT_ID, is_flexible=route.is_flexible)
             decoded = await self._in_slices(connection, route.decode_in_slices(frame, position))
             if decoded is None:
@@ -181,7 +204,7 @@ class Dispatch:
                 note(route, response, self.now_s() - started_s)
                 return
             slices, connection = self._broker.pacing.slices, slot.connection
-            await slices.finish(long_answers.let_go(request))
+            await slices.finish(let_go(request))
             parts = await self._in_slices(connection, long_answers.encoded(route, correlation_id, response))
             if parts is not None:
                 slot.complete(parts)
@@ -192,11 +215,11 @@ class Dispatch:
                 route.meter.failed(code, times)
             last_reference = [response]
             del response
-            await slices.finish(long_answers.let_go(last_reference))
+            await slices.finish(let_go(last_reference))
         finally:
             context.leave()
 
-    async def _in_slices(self, connection: Connection, work: Work[T]) -> T | None:
+    async def _in_slices(self, connection: Answering, work: Work[T]) -> T | None:
         """None: the client has gone away meanwhile."""
         return await self._broker.pacing.slices.finish(while_wanted(work, lambda: not connection.closed))
 

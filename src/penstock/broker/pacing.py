@@ -12,10 +12,13 @@ order of the list above, and whoever has one of the long places waits for no oth
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 
 from penstock.coordination.slices import Slices
+
+log = logging.getLogger("penstock.pacing")
 
 AT_ONCE_BYTES_MAX = 8_192
 """A request of up to this size is decoded at once: 8,192 elements at most, which takes 5 ms."""
@@ -87,6 +90,8 @@ class Lane:
             self._is_waking = True
             try:
                 try_again()
+            except Exception:  # the others have not done it: they get their places
+                log.exception("a request that waited for its turn met a bug")
             finally:
                 self._is_waking = False
 

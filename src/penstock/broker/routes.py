@@ -1,6 +1,7 @@
 """Which API is served by which file, and all that serving one version of it takes.
 
-A handler (and its messages) is imported when it is first called, so that the start pays for nothing.
+A handler (and its messages) is imported when it is first called, or soon after the start (``later.py``): the start pays
+for nothing.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
 
+from penstock.broker.answering import Answering
 from penstock.broker.connection import Connection
 from penstock.broker.context import ListenerInfo
 from penstock.broker.response_memory import ResponseMemory
@@ -76,7 +77,7 @@ class Server:
         self._connections: dict[Connection, None] = {}
         self._per_host: dict[str, int] = {}
         self._listeners: list[Listener] = []
-        self._to_flush: list[Connection] = []
+        self._to_flush: list[Answering] = []
         self._sweep_timer: TimerHandle | None = None
         self._watches_memory = False
 
@@ -191,13 +192,22 @@ class Server:
         self.response_memory.held_bytes += size_bytes
         self.responses_counted()
 
-    async def room_for_an_answer(self) -> None:
-        """For a request that was dispatched before others have filled the memory with their answers."""
+    async def room_for_an_answer(self, slot: Slot) -> bool:
+        """For a request that was dispatched before others have filled the memory with their answers. False: its client
+        has gone away while it waited."""
         while self.response_memory.is_full:
             waiting = _Waiting(asyncio.get_running_loop().create_future())
             self.response_memory.wait(waiting)
             self.watch_memory()
-            await waiting.room
+            slot.on_abandoned = waiting.there_is_room
+            try:
+                await waiting.room
+            finally:
+                slot.on_abandoned = None
+                self.response_memory.forget(waiting)
+            if slot.connection.closed:
+                return False
+        return True
 
     def watch_memory(self) -> None:
         """A connection waits for memory."""
@@ -205,7 +215,7 @@ class Server:
             self._watches_memory = True
             self._clock.call_later(MEMORY_WATCH_SECONDS, self._watch_memory)
 
-    def flush_soon(self, connection: Connection) -> None:
+    def flush_soon(self, connection: Answering) -> None:
         """Answers come in bursts: many connections are read in one turn of the loop, a group commit answers many. They
         leave together at its end: a client on this machine is then woken once, not once per answer, which takes a
         fifth off the cost of a small request. The end of a turn has a price, too: see ``answers_at_once``."""
@@ -238,7 +248,7 @@ class Server:
         log.info("closed a connection from %s: %s", connection.peer_host, malformed)
         connection.refuse()
 
-    def report_bug(self, connection: Connection) -> None:
+    def report_bug(self, connection: Answering) -> None:
         self.dropped_counts["bug"] += 1
         log.exception("a request from %s met a bug; its connection is closed", connection.peer_host)
         connection.close()

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from penstock.ports import Part
 
 if TYPE_CHECKING:
-    from penstock.broker.connection import Connection
+    from penstock.broker.answering import Answering
 
 
 class Slot:
     __slots__ = ("connection", "on_abandoned", "parts")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Answering) -> None:
         self.connection = connection
         self.parts: Sequence[Part] | None = None
         self.on_abandoned: Callable[[], None] | None = None

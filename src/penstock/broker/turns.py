@@ -74,9 +74,11 @@ class Turns:
     async def _grant(self, connection: Connection) -> None:
         async with self._one_at_a_time:
             self._granted = connection
-            connection.unhold()  # serves it; or does not, if the peer has gone or takes no answers: it comes again
-            self._granted = None
-            work, self._taken = self._taken, None
+            try:
+                connection.unhold()  # serves it; or does not, if the peer has gone or takes no answers: it comes again
+            finally:
+                self._granted = None
+                work, self._taken = self._taken, None
             if work is not None:
                 await _finish(connection, work)
 

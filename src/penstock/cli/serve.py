@@ -21,6 +21,7 @@ from penstock.config.without_effect import without_effect
 from penstock.model import BrokerError
 from penstock.runtime import environment, process
 from penstock.runtime.clock import SystemClock
+from penstock.runtime.code_files import KeptCodeFiles
 from penstock.runtime.files import DiskFileSystem
 from penstock.runtime.metastore_sqlite import SqliteMetadataStore, StoreUnusable
 from penstock.runtime.network import TcpNetwork
@@ -73,6 +74,7 @@ async def _serve(settings: BrokerSettings) -> int:
         network=TcpNetwork(backlog=settings.network.backlog),
         open_store=lambda folder: SqliteMetadataStore.open(f"{folder}/{METADATA_STORE}", clock),
         look_at_process=process_facts,
+        code_files=KeptCodeFiles(),
     )
     app = BrokerApp(settings, ports, on_fatal=_disk_failed)
     stop, is_ready = asyncio.Event(), False

@@ -253,6 +253,10 @@ def _sync_descriptor(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+LATER_MODULES = ("ctypes", "penstock.runtime.lending")
+"""Imported at their first use, or ahead of it when the start is over."""
+
+
 def _lender() -> Windows:
     """Made at the first use: ctypes is no cost of a start."""
     global _windows

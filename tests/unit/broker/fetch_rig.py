@@ -78,7 +78,13 @@ class FetchWorld:
         )
         changes = [PartitionChange("orders", TOPIC_ID, n, None, LED) for n in range(self.partitions)]
         self.replicas.apply(Delta(1, partitions=tuple(changes)))
-        self.sessions = FetchSessions(SeededRandom(), slots=1_000, eviction_ms=120_000)
+        slices = Slices(rig.clock, SimulatedWorkers(rig.clock))
+        self.sessions = FetchSessions(
+            SeededRandom(),
+            slots=1_000,
+            eviction_ms=120_000,
+            free=lambda work: rig.tasks.spawn("free sessions", slices.finish(work)),
+        )
         opener = FetchOpener(
             broker_id=1,
             rack=None,
@@ -90,7 +96,7 @@ class FetchWorld:
         self.handler = FetchHandler(
             opener=opener,
             reader=FetchReader(self.replicas, AllowAll(), self.server, meter),
-            turns=Turns(Slices(rig.clock, SimulatedWorkers(rig.clock)), rig.tasks),
+            turns=Turns(slices, rig.tasks),
             clock=rig.clock,
             tasks=rig.tasks,
             workers=SimulatedWorkers(rig.clock),

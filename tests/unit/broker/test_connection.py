@@ -8,7 +8,8 @@ import logging
 import pytest
 import uvloop
 
-from penstock.broker.connection import JOINED_BYTES_MAX, LARGE_FRAME_BYTES, Connection
+from penstock.broker.answering import JOINED_BYTES_MAX
+from penstock.broker.connection import LARGE_FRAME_BYTES, Connection
 from penstock.broker.server import SWEEP_SECONDS
 from penstock.protocol.frame_memory import RECEIVE_BUFFER_BYTES
 from penstock.storage.reads import LENT_FROM_BYTES

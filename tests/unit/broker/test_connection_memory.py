@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.connection import WAITING_BYTES_MAX, Connection
+from penstock.broker.answering import WAITING_BYTES_MAX
+from penstock.broker.connection import Connection
 from penstock.broker.response_memory import GRACE_S, HELD_S_MAX
 from penstock.broker.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
 from penstock.protocol import frame_memory
@@ -209,12 +210,27 @@ def test_a_request_that_was_dispatched_with_many_others_waits_for_room() -> None
     async def check(world: World) -> None:
         slow, slow_transport = world.connect()
         stops_reading(slow, slow_transport, 2_000)
-        task = asyncio.ensure_future(world.server.room_for_an_answer())
+        waiting, _ = world.connect()
+        task = asyncio.ensure_future(world.server.room_for_an_answer(waiting.park()))
         for _ in range(3):
             await asyncio.sleep(0)
         assert not task.done()
         slow.connection_lost(None)
-        await task
+        assert await task
+
+    in_loop(check, response_memory_bytes_max=1_000)
+
+
+def test_a_request_whose_client_has_gone_does_not_go_on_waiting_for_room() -> None:
+    async def check(world: World) -> None:
+        slow, slow_transport = world.connect()
+        stops_reading(slow, slow_transport, 2_000)
+        waiting, _ = world.connect()
+        task = asyncio.ensure_future(world.server.room_for_an_answer(waiting.park()))
+        await asyncio.sleep(0)
+        waiting.connection_lost(None)
+        assert not await task
+        assert not world.server.response_memory.has_waiters
 
     in_loop(check, response_memory_bytes_max=1_000)
 

@@ -17,7 +17,7 @@ from penstock.broker.connection import Connection
 from penstock.broker.context import Context
 from penstock.broker.dispatch import Dispatch
 from penstock.broker.handlers import describe_groups, sync_group
-from penstock.broker.long_answers import let_go
+from penstock.broker.letting_go import DROPPED_AT_ONCE, let_go
 from penstock.broker.pacing import (
     AT_ONCE_BYTES_MAX,
     LARGE_AT_ONCE,
@@ -32,6 +32,7 @@ from penstock.config.broker import NetworkSettings
 from penstock.coordination.slices import finish_now
 from penstock.protocol.apis import APIS
 from penstock.protocol.codec import decoder, encoder
+from penstock.protocol.frame import FrameReader
 from penstock.protocol.header import encode_request_header
 from penstock.protocol.schema.describe_groups import DescribeGroupsResponse
 from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -339,7 +340,7 @@ def test_a_message_is_let_go_a_part_at_a_time_and_what_others_hold_stays() -> No
     del groups
     work = let_go(last_reference)
     pauses = sum(1 for _ in work)
-    assert pauses >= 50_000 // long_answers.DROPPED_AT_ONCE
+    assert pauses >= 50_000 // DROPPED_AT_ONCE
     gc.collect()
     assert is_there() is None
     assert not last_reference
@@ -433,6 +434,70 @@ def test_a_lane_is_entered_in_the_order_of_coming_and_left_by_those_who_give_up(
         assert lane.take()
 
     asyncio.run(run())
+
+
+def test_a_lane_goes_on_when_one_of_those_who_wait_for_it_fails(caplog: pytest.LogCaptureFixture) -> None:
+    lane, entered = Lane(1), list[str]()
+
+    def fail() -> None:
+        raise KeyError("a bug")
+
+    def enter() -> None:
+        assert lane.take()
+        entered.append("b")
+
+    assert lane.take()
+    lane.when_free(fail)
+    lane.when_free(enter)
+    lane.leave()
+    assert entered == ["b"] and "met a bug" in caplog.text
+    lane.leave()
+    assert lane.take()
+
+
+def test_a_request_that_fails_at_its_turn_closes_its_own_connection_and_the_next_one_has_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: Served) -> None:
+        connections = [world.connect() for _ in range(LARGE_AT_ONCE + 2)]
+        for connection, _ in connections:
+            receive(connection, describing(6_000))
+        failing, failing_transport = connections[LARGE_AT_ONCE]
+
+        keep = FrameReader.keep
+
+        def fail_for_one(reader: FrameReader) -> bool:
+            if reader is failing._reader:
+                raise OSError("a bug")
+            return keep(reader)
+
+        monkeypatch.setattr(FrameReader, "keep", fail_for_one)
+        staying = [transport for connection, transport in connections if connection is not failing]
+        await world.until(lambda: all(transport.written for transport in staying))
+        assert failing_transport.closing and not any(transport.closing for transport in staying)
+
+    served(scenario)
+
+
+def test_a_client_that_has_gone_keeps_no_place_while_there_is_no_room_for_answers() -> None:
+    async def scenario(world: Served) -> None:
+        connections = [world.connect() for _ in range(LARGE_AT_ONCE)]
+        for connection, _ in connections:
+            receive(connection, describing(6_000))
+        world.server.reserve_response_bytes(2**40)  # before any of them has begun
+        await asyncio.sleep(0)
+        for connection, _ in connections:
+            connection.connection_lost(None)
+        large = world.broker.pacing.large
+        await world.until(large.take)
+        large.leave()
+        assert not world.server.response_memory.has_waiters
+        world.server.reserve_response_bytes(-(2**40))
+        other, transport = world.connect()
+        receive(other, describing(6_000))
+        await world.until(lambda: bool(transport.written))
+
+    served(scenario)
 
 
 def test_the_slices_of_an_answer_that_nothing_is_wrong_with_can_be_finished_at_once() -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from penstock.broker import turns
+from penstock.broker import letting_go, turns
+from penstock.broker.fetch_sessions import FetchPartition
 from penstock.broker.handlers import fetch_open, fetch_wide
 from penstock.broker.handlers.fetch_read import FetchReader
 from penstock.protocol.errors import MalformedMessage
+from penstock.protocol.frame import FrameReader
 from penstock.protocol.schema.fetch import FetchRequest
 from unit.broker.fetch_rig import FetchWorld, rows, run
 
@@ -218,6 +220,28 @@ def test_wide_fetches_wait_undecoded_while_another_one_is_under_way(monkeypatch:
     run(test, partitions=MANY)
 
 
+def test_a_wide_fetch_that_fails_at_its_turn_closes_its_own_connection_and_the_next_one_has_its_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test(world: FetchWorld) -> None:
+        clients = [world.client() for _ in range(3)]
+        for client in clients:
+            client.send(*range(MANY), max_wait_ms=0)
+        keep = FrameReader.keep
+
+        def fail_for_one(reader: FrameReader) -> bool:
+            if reader is clients[1].connection._reader:
+                raise OSError("a bug")
+            return keep(reader)
+
+        monkeypatch.setattr(FrameReader, "keep", fail_for_one)
+        await world.settle()
+        assert [len(client.answers()) for client in (clients[0], clients[2])] == [1, 1]
+        assert [client.transport.closing for client in clients] == [False, True, False]
+
+    run(test, partitions=MANY)
+
+
 def test_others_are_served_while_a_wide_fetch_is_under_way() -> None:
     async def test(world: FetchWorld) -> None:
         wide, other = world.client(), world.client()
@@ -286,3 +310,72 @@ def test_a_list_of_more_than_a_million_elements_is_malformed() -> None:
     turns.check_count(1_000_000)
     with pytest.raises(MalformedMessage):
         turns.check_count(1_000_001)
+
+
+def test_a_wide_session_that_is_evicted_while_its_request_waits_for_a_turn_is_answered_as_gone() -> None:
+    async def test(world: FetchWorld) -> None:
+        client, other = world.client(), world.client()
+        client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
+        session_id = (await client.answer()).session_id
+        other.send(*range(MANY), max_wait_ms=0)
+        client.send(max_wait_ms=0, session_id=session_id, session_epoch=1)
+        world.sessions.drop(session_id)
+        assert (await client.answer()).error_code == SESSION_NOT_FOUND
+        assert client.transport.reading and len(other.answers()) == 1
+
+    run(test, partitions=MANY)
+
+
+@pytest.mark.parametrize("what", ["partitions", "forgotten"])
+def test_a_session_that_is_evicted_while_it_grows_or_shrinks_is_answered_as_gone(what: str) -> None:
+    async def test(world: FetchWorld) -> None:
+        client = world.client()
+        client.send(0, max_wait_ms=0, session_epoch=0)
+        session_id = (await client.answer()).session_id
+        if what == "partitions":
+            client.send(*range(MANY), max_wait_ms=0, session_id=session_id, session_epoch=1)
+        else:
+            forgotten = [FetchRequest.ForgottenTopic(topic="orders", partitions=list(range(1, 5_000)))]
+            client.send(max_wait_ms=0, session_id=session_id, session_epoch=1, forgotten_topics_data=forgotten)
+        for _ in range(20):  # it is in its slices, and the clock stands still
+            await asyncio.sleep(0)
+        world.sessions.drop(session_id)
+        assert (await client.answer()).error_code == SESSION_NOT_FOUND
+        assert world.sessions.size_bytes == 0
+
+    run(test, partitions=MANY)
+
+
+@pytest.mark.parametrize("what", ["known", "no session", "unknown session", "no isolation level", "dropped", "gone"])
+def test_what_a_wide_fetch_asked_for_is_freed_in_slices(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(world: FetchWorld) -> None:
+        client, freed = world.client(), Counter[int]()
+
+        class Asked(FetchPartition):
+            def __del__(self) -> None:
+                freed[world.turn] += 1
+
+        fields: dict[str, Any] = {"max_wait_ms": 0}
+        if what == "known":
+            client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
+            fields |= {"session_id": (await client.answer()).session_id, "session_epoch": 1}
+        monkeypatch.setattr(fetch_open, "FetchPartition", Asked)
+        monkeypatch.setattr(letting_go, "DROPPED_AT_ONCE", IN_ONE_SLICE)
+        if what == "unknown session":
+            fields |= {"session_id": 77, "session_epoch": 1}
+        elif what == "no isolation level":
+            fields["isolation_level"] = 2
+        elif what == "dropped":
+            fields["session_epoch"] = 0
+        elif what == "gone":
+            fields["max_wait_ms"] = 60_000
+        client.send(*range(MANY), **fields)
+        await world.settle()
+        if what == "dropped":
+            world.sessions.drop(client.answers()[0].session_id)
+        elif what == "gone":
+            client.connection.connection_lost(None)
+        await world.settle()
+        assert freed.total() == MANY and max(freed.values()) <= IN_ONE_SLICE
+
+    run(test, partitions=MANY)

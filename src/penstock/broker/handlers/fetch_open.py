@@ -15,6 +15,7 @@ from penstock.broker.fetch_sessions import (
     FetchSession,
     FetchSessions,
     Key,
+    remembered_bytes,
 )
 from penstock.broker.handlers.fetch_wire import FIRST_WITH_TOPIC_ID, Endpoint
 from penstock.broker.turns import PARTITIONS_PER_SLICE, check_count
@@ -103,7 +104,7 @@ class FetchOpener:
         if len(asked) > PARTITIONS_PER_SLICE:
             return TooWide()
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            return self._full(fetch, request, asked)
+            return self._full(fetch, request, asked, remembered_bytes(asked))
         session = self._find(request, by_topic_id=by_topic_id)
         if isinstance(session, ErrorCode):
             return session
@@ -119,7 +120,7 @@ class FetchOpener:
         request = wide.request
         fetch = self._limited(connection, request, version, correlation_id)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            return self._full(fetch, request, wide.asked)
+            return self._full(fetch, request, wide.asked, wide.asked_bytes)
         session = self._find(request, by_topic_id=version >= FIRST_WITH_TOPIC_ID)
         if isinstance(session, ErrorCode):
             return session
@@ -127,10 +128,22 @@ class FetchOpener:
         while some := list(islice(asked, PARTITIONS_PER_SLICE)):
             self._sessions.add(session, some)
             yield None
+            if not self._sessions.has(session):
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         while keys := list(islice(forgotten, PARTITIONS_PER_SLICE)):
             self._sessions.forget(session, keys)
             yield None
+            if not self._sessions.has(session):
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         return self._incremental(fetch, session)
+
+    def list_wanted(self, fetch: Fetch) -> bool:
+        """All that the session of a wide request has. False: it was evicted while the request waited for its turn."""
+        if fetch.session is not None and not fetch.session_is_new:
+            if not self._sessions.has(fetch.session):
+                return False
+            fetch.wanted = list(fetch.session.partitions.values())
+        return True
 
     def _limited(self, connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> Fetch:
         fetch = Fetch()
@@ -149,13 +162,14 @@ class FetchOpener:
         fetch.session_is_new = fetch.is_wide = False
         return fetch
 
-    def _full(self, fetch: Fetch, request: FetchRequest, asked: dict[Key, FetchPartition]) -> Fetch:
+    def _full(self, fetch: Fetch, request: FetchRequest, asked: dict[Key, FetchPartition], asked_bytes: int) -> Fetch:
         """A request that lists all its partitions: without a session, or the first one of it."""
         if request.session_id != NO_SESSION:
             self._sessions.drop(request.session_id)
         if request.session_epoch == INITIAL_EPOCH and fetch.version >= 7:
             by_topic_id = fetch.version >= FIRST_WITH_TOPIC_ID
-            fetch.session = self._sessions.open(asked, by_topic_id=by_topic_id, now_s=self._clock.monotonic())
+            now_s = self._clock.monotonic()
+            fetch.session = self._sessions.open(asked, asked_bytes, by_topic_id=by_topic_id, now_s=now_s)
             fetch.session_is_new = True
         fetch.wanted = list(asked.values())
         fetch.is_wide = len(asked) > PARTITIONS_PER_SLICE
@@ -195,6 +209,7 @@ class WideRequest(NamedTuple):
 
     request: FetchRequest
     asked: dict[Key, FetchPartition]
+    asked_bytes: int
     forgotten: list[Key]
 
 
@@ -213,7 +228,7 @@ def decode_wide(frame: bytes, version: int) -> WideRequest:
     asked = asked_partitions(request, by_topic_id=by_topic_id)
     forgotten = list(forgotten_partitions(request, by_topic_id=by_topic_id))
     request.topics, request.forgotten_topics_data = [], []
-    return WideRequest(request, asked, forgotten)
+    return WideRequest(request, asked, remembered_bytes(asked), forgotten)
 
 
 def asked_partitions(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, FetchPartition]:

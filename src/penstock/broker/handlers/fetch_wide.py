@@ -16,6 +16,7 @@ from penstock.broker.handlers.fetch_answer import response, told
 from penstock.broker.handlers.fetch_open import Fetch, FetchOpener, decode_wide
 from penstock.broker.handlers.fetch_read import FetchReader, Reading, awaits_flush
 from penstock.broker.handlers.fetch_wire import PartitionData, encode, failed_response
+from penstock.broker.letting_go import emptied
 from penstock.broker.parked_fetch import ParkedFetch, ParkedRoom
 from penstock.broker.replicas import Replica
 from penstock.broker.slots import Slot
@@ -66,30 +67,34 @@ class WideFetches:
             self._meter.failed(ErrorCode.UNKNOWN_SERVER_ERROR)
             failed = (version, correlation_id, request.session_id, wide.asked.values())
             slot.complete(await self._workers.run(failed_response, *failed))
+            await self._let_go(wide.asked, wide.forgotten)
             return
-        work = self._opener.open_in_slices(connection, wide, version, correlation_id)
-        fetch = await self._turns.slices.finish(work)
+        fetch = await self._turns.slices.finish(self._opener.open_in_slices(connection, wide, version, correlation_id))
         if isinstance(fetch, ErrorCode):
-            self._meter.failed(fetch)
-            slot.complete(encode(version, correlation_id, (), error_code=fetch))
+            self._refuse(fetch, slot, version, correlation_id)
+            await self._let_go(wide.asked, wide.forgotten)
             return
-        del wide, work
+        is_remembered = fetch.session_is_new and fetch.session is not None
+        await self._let_go(wide.forgotten, {} if is_remembered else wide.asked)
+        del wide
         await self.serve(fetch, slot)
 
     async def serve(self, fetch: Fetch, slot: Slot) -> None:
         """Read, wait if need be, and answer; at its turn."""
-        if fetch.session is not None and not fetch.session_is_new:
-            fetch.wanted = list(fetch.session.partitions.values())
+        if not self._opener.list_wanted(fetch):
+            self._refuse(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, slot, fetch.version, fetch.correlation_id)
+            return
         reading = await self._read(fetch)
         wait_ms = await self._wait_ms(fetch, reading)
         if fetch.connection.closed:
+            await self._let_go(reading.results, fetch.wanted)
             return  # from here on its slot says so
         if wait_ms <= 0:
             await self._answer(fetch, reading, slot)
         elif self._room.enter(len(fetch.wanted)):
             await self._serve_parked(fetch, reading, slot, wait_ms)
         else:
-            await self._turns.slices.finish(_let_go(reading.results))
+            await self._let_go(reading.results)
             await self._serve_late(fetch, slot, wait_ms)
 
     async def _serve_parked(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
@@ -100,7 +105,7 @@ class WideFetches:
             parked.wait(self._clock.call_later(wait_ms / 1000, parked.time_is_up))
             await self._turns.slices.finish(self._stand(fetch, reading, wait))
             while not wait.is_abandoned:
-                await self._turns.slices.finish(_let_go(reading.results))
+                await self._let_go(reading.results)
                 if not wait.woken.is_set():
                     async with self._turns.aside():
                         await wait.woken.wait()
@@ -115,7 +120,9 @@ class WideFetches:
             parked.leave()
             self._room.leave(count)
             slot.on_abandoned = None
-        if not wait.is_abandoned:
+        if wait.is_abandoned:
+            await self._let_go(reading.results, fetch.wanted)
+        else:
             await self._answer(fetch, reading, slot)
 
     async def _serve_late(self, fetch: Fetch, slot: Slot, wait_ms: int) -> None:
@@ -142,11 +149,17 @@ class WideFetches:
         """Leaves nothing of what was wanted and read."""
         news = await self._turns.slices.finish(_told(fetch, reading.results))
         parts = await self._workers.run(response, fetch, news)
-        for no_longer_needed in (reading.results, news, fetch.wanted):
-            await self._turns.slices.finish(_let_go(no_longer_needed))
+        await self._let_go(reading.results, news, fetch.wanted)
         return parts
 
+    def _refuse(self, code: ErrorCode, slot: Slot, version: int, correlation_id: int) -> None:
+        self._meter.failed(code)
+        slot.complete(encode(version, correlation_id, (), error_code=code))
+
     # --- in slices
+
+    async def _let_go(self, *collections: list[Any] | dict[Any, Any]) -> None:
+        await self._turns.slices.finish(emptied(list(collections)))
 
     async def _read(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
         return await self._turns.slices.finish(self._read_in_slices(fetch, one_batch))
@@ -233,11 +246,4 @@ def _told(fetch: Fetch, results: Sequence[PartitionData]) -> Work[list[Partition
 
 def _leave(parked: ParkedFetch) -> Work[None]:
     while parked.leave_some(PARTITIONS_PER_SLICE):
-        yield None
-
-
-def _let_go(items: list[Any]) -> Work[None]:
-    """Letting go of much at once takes long, too."""
-    while items:
-        del items[-PARTITIONS_PER_SLICE:]
         yield None

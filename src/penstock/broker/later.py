@@ -1,0 +1,48 @@
+"""What a start leaves out is imported once the broker serves.
+
+A start pays for nothing that may never be asked for. When it is, the files of a module may be out of reach: there is no
+descriptor left, or an update has put another version in their place. So they are all imported soon after the start, one
+in each slice, and no request waits for more than one of them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from contextlib import nullcontext
+from importlib import import_module
+
+from penstock.broker.routes import HANDLERS
+from penstock.coordination.slices import Work
+from penstock.ports import CodeFiles
+
+log = logging.getLogger("penstock.broker")
+
+AFTER_S = 0.1
+"""Those who have waited for the start are answered first."""
+
+MODULES = (
+    "penstock.protocol.decoding",
+    "penstock.protocol.encoding",
+    *(f"penstock.broker.handlers.{name}" for name in HANDLERS.values()),
+    "penstock.config.other_settings",
+    "penstock.config.accepted_settings",
+    "penstock.config.documentation",
+    "cramjam",  # compressed batches that have to be looked into
+    "re2",  # clients' regular expressions
+    "encodings.utf_16_be",  # the order of names, and their lengths
+    "encodings.utf_16_le",
+)
+
+
+def imported(names: Iterable[str], files: CodeFiles | None = None) -> Work[None]:
+    for name in names:
+        try:
+            with files.within_reach() if files is not None else nullcontext():
+                import_module(name)
+        except (ImportError, OSError) as error:  # it is tried again when it is needed
+            log.warning("%s can't be imported: %s", name, error)
+        yield None
+    if files is not None:
+        files.all_read()
+    log.debug("everything is imported")

@@ -1,0 +1,47 @@
+"""What a start leaves out is imported soon after it: no request waits for, or depends on, the files of a module."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from penstock.broker import later
+from penstock.coordination.slices import finish_now
+
+PROGRAM = """
+import sys
+import penstock.cli.serve
+from penstock.broker import later
+from penstock.broker.routes import HANDLERS, Route
+from penstock.coordination.slices import finish_now
+from penstock.protocol.apis import APIS
+from penstock.runtime.code_files import KeptCodeFiles
+from penstock.telemetry.requests import RequestMeters
+
+finish_now(later.imported((*later.MODULES, *KeptCodeFiles.later_modules)))
+before = set(sys.modules)
+for key in HANDLERS.keys() - {0, 1}:  # Produce and Fetch are there from the start
+    for version in APIS[key].versions:
+        route = Route(key, version, RequestMeters().of(APIS[key].name))
+        route.decode_in_slices(b"", 0)
+        route.append_in_slices(bytearray(), None)
+print(sorted(set(sys.modules) - before))
+"""
+
+
+def test_nothing_is_imported_for_the_first_request_of_any_api() -> None:
+    output = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True, text=True).stdout
+    assert output.strip() == "[]"
+
+
+def test_modules_are_imported_one_in_each_slice() -> None:
+    assert sum(1 for _ in later.imported(["json", "string"])) == 2
+
+
+def test_a_module_that_is_not_there_keeps_no_other_from_being_imported(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    finish_now(later.imported(["penstock.nothing", "string"]))
+    assert "penstock.nothing can't be imported" in caplog.text and "everything is imported" in caplog.text
