@@ -6,7 +6,7 @@ The wheel   is a small runtime without the module ``jdk.incubator.vector``, whic
             MLlib's linear algebra would profit from. So its JAVA_HOME is a folder of ours, with a script that leaves
             that out.
             The folder is kept in the user's cache, or among temporary files: the same every time, and made anew when
-            the wheel moves. Spark runs what lies in it, so no other user may write there (``private.py``).
+            the wheel moves. Spark runs what lies in it, so no other user may write there: ``private_folder.py``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.spark.private import make_private
+from penstock.runtime.private_folder import make_private
 
 VERSION_MIN = 17
 ASKING_S_MAX = 20.0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,51 @@ def verify(penstock: Any, path: object, *arguments: str) -> Said:
     said: Said = penstock("log", "verify", path, "--json", *arguments)
     assert said.code == (1 if said.document["faults"] else 0)
     return said
+
+
+# --- no files at all --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["named pipe", "device"])
+def special(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Puts something that is no file in the place of one."""
+    held: list[int] = []
+
+    def put(path: str) -> str:
+        Path(path).unlink(missing_ok=True)
+        if request.param == "device":
+            Path(path).symlink_to("/dev/zero")
+        else:
+            os.mkfifo(path)
+            held.append(os.open(path, os.O_RDWR))  # or it would be waited for
+        return f"not a regular file, but a {request.param}"
+
+    yield put
+    for each in held:
+        os.close(each)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
+def test_what_is_no_file_is_a_fault_and_the_rest_is_read(
+    folder: Folder, penstock: Any, special: Any, suffix: str
+) -> None:
+    other = Folder(folder.data_dir / "next")
+    other.path.rename(folder.data_dir / "orders-1")
+    why = special(folder.file(suffix))
+    said = verify(penstock, folder.data_dir)
+    assert f"{NAME}{suffix}: can't be read: {why}" in said.faults
+    assert said.document["batches"] == (3 if suffix == ".log" else 6)
+    dumped = penstock("log", "dump", folder.data_dir)
+    assert f"!! {folder.file(suffix)}: {why}" in dumped.out and dumped.code == 1
+    alone = penstock("log", "dump", folder.file(suffix))
+    assert alone.err == f"penstock: {folder.file(suffix)}: {why}\n" and alone.code == 1
+
+
+def test_folders_that_are_links_to_one_above_have_an_end(folder: Folder, penstock: Any) -> None:
+    for name in ("self", "again"):
+        (folder.path / name).symlink_to(folder.data_dir)
+    assert verify(penstock, folder.data_dir).faults == []
+    assert penstock("log", "dump", folder.data_dir).code == 0
 
 
 # --- sound files ------------------------------------------------------------------------------------------------------

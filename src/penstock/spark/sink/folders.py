@@ -10,7 +10,7 @@ import re
 import tempfile
 from pathlib import Path
 
-from penstock.spark.private import NotOurs, make_private
+from penstock.runtime.private_folder import NotOurs, make_private
 from penstock.spark.sink.errors import SinkFailed
 from penstock.spark.sink.options import SinkOptions
 

@@ -17,7 +17,7 @@ class NotOurs(OSError):
 
 
 def make_private(folder: Path) -> None:
-    """Makes it, or checks the one that is there. Raises ``NotOurs``; ``OSError`` where none can be made."""
+    """Makes the folder, or checks the one that is there. Raises ``NotOurs``; ``OSError`` where none can be made."""
     real_parent = _made(folder.parent)
     for ancestor in (real_parent, *real_parent.parents):
         _check_ancestor(ancestor)
