@@ -158,16 +158,17 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _print_report(report: Report) -> None:
-    from penstock.cli.output import bytes_in_words
+    from penstock.cli.output import bytes_in_words, print_line
 
     for fault in report.faults:
-        print(f"{fault.path}: {fault.what}")
+        print_line(f"{fault.path}: {fault.what}")
     read = (
         f"{counted(report.files, 'file')}, {bytes_in_words(report.size_bytes)}, {counted(report.batches, 'batch')}, "
         f"{counted(report.records, 'record')}"
     )
     where = f"{counted(report.partitions, 'partition')}: " if report.partitions else ""
-    print(f"{where}{read}: {'no' if not report.faults else len(report.faults)} fault{'s' * (len(report.faults) != 1)}")
+    faults = f"{'no' if not report.faults else len(report.faults)} fault{'s' * (len(report.faults) != 1)}"
+    print_line(f"{where}{read}: {faults}")
 
 
 def _trimmed(fs: FileSystem, path: str) -> str:

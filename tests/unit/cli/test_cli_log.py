@@ -170,6 +170,19 @@ def test_records_are_shown_with_bytes_that_are_no_text_as_base64(folder: Folder,
     assert "base64://4=" in penstock("log", "dump", folder.file(".log"), "--records").out
 
 
+def test_what_stands_in_files_is_shown_and_not_obeyed(folder: Folder, penstock: Any) -> None:
+    evil = "\x1b]0;t\x07\x9b2J\x7f"
+    folder.write(".log", _batch(0, [Rec(evil.encode(), evil.encode(), [(evil, evil.encode())])]))  # type: ignore[list-item]
+    (folder.data_dir / "meta.properties").write_text(f"version=1\ncluster.id=x{evil}\nnode.id=1\n")
+    (folder.data_dir / "recovery-point-offset-checkpoint").write_text(f"0\n1\n{evil} 0 0\n")
+    (folder.data_dir / f"{evil.replace('/', '')}-0").mkdir()
+    (folder.data_dir / f"{evil}-0" / f"{NAME}.log").write_bytes(b"garbage")
+    for command in (("dump", "--records"), ("verify",)):
+        said = penstock("log", *command, folder.data_dir)
+        assert "\\x1b" in said.out or "\\u001b" in said.out
+        assert all(line.isprintable() for line in (said.out + said.err).split("\n"))
+
+
 def test_a_transaction_marker_is_shown_as_what_it_is(folder: Folder, penstock: Any) -> None:
     marker = Rec(struct.pack(">hi", 0, 7), struct.pack(">hh", 0, 1))
     control = _batch(0, [marker], attributes=0x30, producer_id=5, producer_epoch=1)  # type: ignore[list-item]
