@@ -106,7 +106,8 @@ class File(Protocol):
 
 
 class FileSystem(Protocol):
-    """Paths are plain strings with ``/``. Everything here is blocking except where said."""
+    """Paths are plain strings with ``/``. Everything here is blocking except where said. What is no regular file (a
+    named pipe, a device) is an ``OSError`` when it is opened, read or asked for its size: nothing waits for it."""
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, writable: bool = True) -> File:
         """Open; the write position is the end of the file. ``exclusive``: fail with FileExistsError if it exists."""

@@ -27,6 +27,7 @@ from penstock.spark.codec import jit, unpack  # noqa: E402
 
 __all__ = [
     "ALL_CODECS",
+    "MS_MAX",
     "TP",
     "codec",
     "jit",
@@ -44,7 +45,8 @@ __all__ = [
 TP = TopicPartition("orders", 3)
 ALL_CODECS = range(5)
 COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
-US_MAX = 2**63 - 1
+MS_MAX = (2**63 - 1) // 1000
+"""The last millisecond that a column of microseconds holds."""
 Row = tuple[Any, ...]
 
 
@@ -82,8 +84,6 @@ def reference_rows(data: bytes, **options: Any) -> list[Row]:
                 if record.offset < next_offset or (end_offset is not None and record.offset >= end_offset):
                     continue
                 next_offset = record.offset + 1
-                if abs(record.timestamp) * 1000 > US_MAX:
-                    raise CorruptBatch("a timestamp that no column holds")
                 rows.append(_reference_row(record, header.is_append_time))
         except CorruptBatch as error:
             raise corrupt(TP, header.base_offset, str(error)) from error
@@ -92,7 +92,8 @@ def reference_rows(data: bytes, **options: Any) -> list[Row]:
 
 def _reference_row(record: Record, is_append_time: bool) -> Row:
     headers = [(_replaced(name), value) for name, value in record.headers] or None
-    return record.key, record.value, record.offset, record.timestamp * 1000, int(is_append_time), headers
+    timestamp_us = min(max(record.timestamp, -MS_MAX), MS_MAX) * 1000
+    return record.key, record.value, record.offset, timestamp_us, int(is_append_time), headers
 
 
 def _replaced(name: str) -> str:

@@ -14,6 +14,7 @@ from penstock.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from penstock.protocol.records.record import Record
 from spark.codec_support import (
     ALL_CODECS,
+    MS_MAX,
     TP,
     codec,
     marker_at,
@@ -286,19 +287,29 @@ def test_an_offset_beyond_64_bits_is_damage() -> None:
     assert outcome(decoded, bytes(batch)) == "CORRUPT_MESSAGE"
 
 
-@pytest.mark.parametrize("timestamp", [2**63 - 1, 2**62, -(2**62)])
-def test_a_time_that_microseconds_cant_count_is_damage_only_for_who_wants_the_time(timestamp: int) -> None:
-    data = bytes(build_batch([Record(0, timestamp, None, b"v")]))
-    assert outcome(decoded, data) == "CORRUPT_MESSAGE"
-    (batch,) = codec.decode(data, tp=TP, from_offset=0, columns=("value",))
-    assert batch.to_pydict() == {"value": [b"v"]}
+@pytest.mark.parametrize("timestamp", [MS_MAX, MS_MAX + 1, 2**62, 2**63 - 1])
+@pytest.mark.parametrize("is_append_time", [False, True])
+def test_a_time_that_microseconds_cant_count_becomes_the_nearest_that_they_can(
+    timestamp: int, is_append_time: bool
+) -> None:
+    for sign in (1, -1):
+        batch = build_batch([Record(0, sign * timestamp, None, b"v"), Record(1, 0, None, b"w")])
+        if is_append_time:
+            batch[22] |= APPEND_TIME_BIT
+            batch[35:43] = struct.pack(">q", sign * timestamp)
+        nearest_us = sign * MS_MAX * 1000
+        rows = rows_of(decoded(bytes(mend_crc(batch))))
+        assert [row[3] for row in rows] == [nearest_us, nearest_us if is_append_time else 0]
 
 
-@pytest.mark.parametrize("extreme", [2**63 - 1, -(2**63)])
-def test_a_time_that_comes_round_to_a_harmless_one_is_damage(extreme: int) -> None:
+@pytest.mark.parametrize(("extreme", "twice"), [(2**63 - 1, -2), (-(2**63), 0)])
+def test_a_time_beyond_64_bits_comes_round_as_it_does_for_every_consumer(extreme: int, twice: int) -> None:
     batch = build_batch([Record(0, 0, None, b"v"), Record(1, extreme, None, b"v")])
     batch[27:35] = struct.pack(">q", extreme)  # the base, to which the second record adds as much again
-    assert outcome(decoded, bytes(mend_crc(batch)), from_offset=1) == "CORRUPT_MESSAGE"
+    data = bytes(mend_crc(batch))
+    (_, row) = rows_of(decoded(data))
+    assert row[3] == twice * 1000
+    assert reference_rows(data, from_offset=1) == [row]
 
 
 def test_a_payload_that_does_not_decompress_is_damage() -> None:

@@ -251,6 +251,16 @@ def test_whole_seconds_are_taken_and_times_before_1970_are_refused_with_their_ro
         assert caught.value.row == 2
 
 
+@pytest.mark.parametrize(("unit", "per_ms"), [("ms", 1), ("us", 1_000), ("ns", 1_000_000)])
+def test_times_before_1970_are_written_where_that_is_asked_for(unit: str, per_ms: int) -> None:
+    times = pa.array([-5 * per_ms, None, -(10**12) * per_ms, 7 * per_ms], pa.timestamp(unit))
+    columns = RecordColumns.of(value=pa.nulls(4), timestamp=times, now_ms=NOW_MS, keeps_early=True)
+    assert [one.timestamp for one in read(encode(columns, batch_bytes_max=ONE_MB))] == [-5, NOW_MS, -(10**12), 7]
+    seconds = pa.array([-7], pa.timestamp("s"))
+    columns = RecordColumns.of(value=pa.nulls(1), timestamp=seconds, now_ms=NOW_MS, keeps_early=True)
+    assert list(columns.timestamp_ms) == [-7_000]
+
+
 def test_a_header_without_a_name_is_refused_with_its_row() -> None:
     for broken in ({"key": None, "value": b"x"}, None):
         column = pa.array([[], None, [{"key": "a", "value": None}, broken]], HEADERS)

@@ -59,6 +59,37 @@ def test_a_topic_is_a_table_and_a_second_run_takes_what_is_new(
     assert len(pd.read_parquet(lake)) == 92
 
 
+def test_times_that_microseconds_cant_count_become_the_nearest_that_they_can(
+    pipelines: Pipelines, spark_broker: Broker, topic: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    last_ms = (2**63 - 1) // 1000
+    lake, table = tmp_path / "lake", tmp_path / "table"
+    spark_broker.create_topic(topic, message_timestamp_after_max_ms=str(2**63 - 1))
+    times_ms = [2**63 - 1, last_ms + 1, last_ms, DAY_MS, -last_ms, -last_ms - 1, -(2**63)]
+    for number, time_ms in enumerate(times_ms):
+        spark_broker.produce(topic, [Record(f"{number}", f"{number}", (), time_ms)])
+    nearest_us = [min(max(time_ms, -last_ms), last_ms) * 1000 for time_ms in times_ms]
+
+    assert pipelines.json("archive", topic, "--to", str(lake))["records"] == len(times_ms)
+    assert pipelines.json("snapshot", topic, "--to", str(table))["keys"] == len(times_ms)
+    for parquet in (lake / f"topic={topic}", table):
+        rows = pq.read_table(parquet, columns=["offset", "timestamp"], partitioning=None)
+        times_us = rows["timestamp"].combine_chunks().cast(pa.timestamp("us")).view(pa.int64())
+        assert dict(zip(rows["offset"].to_pylist(), times_us.to_pylist(), strict=True)) == dict(enumerate(nearest_us))
+    assert sorted(each.name for each in (lake / f"topic={topic}").iterdir()) == [
+        "date=0001-01-01",
+        "date=1970-01-02",
+        "date=9999-12-31",
+    ]
+    assert pipelines.json("audit", topic, "--against-lake", str(lake))  # exits with 1 where both differ
+    read = spark.read.format("penstock").option("kafka.bootstrap.servers", spark_broker.bootstrap_servers)
+    seen = read.option("subscribe", topic).load().selectExpr("unix_micros(timestamp) us").orderBy("offset").collect()
+    assert [row.us for row in seen] == nearest_us
+
+
 def test_duckdb_reads_the_lake(pipelines: Pipelines, spark_broker: Broker, topic: str, tmp_path: Path) -> None:
     duckdb = pytest.importorskip("duckdb")
     spark_broker.produce(topic, [record(number) for number in range(10)])

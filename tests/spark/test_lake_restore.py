@@ -215,6 +215,8 @@ def test_odd_records_and_empty_topics_make_the_round_trip(
     spark_broker.produce(
         topic,
         [
+            Record("before the first", "k", (), -5),
+            Record("before any calendar", "k", (), -62_135_596_800_001),
             Record("first of all", "k", (), 0),
             Record("last of all", "k", (), last_day_ms),
             Record(None, None, [(f"h{number}", "x" * 200) for number in range(2_000)], 1),
@@ -223,7 +225,7 @@ def test_odd_records_and_empty_topics_make_the_round_trip(
     )
     pipelines.json("archive", topic, empty, "--to", str(lake))
     dates = sorted(each.name for each in (lake / f"topic={topic}").iterdir())
-    assert dates == ["date=1970-01-01", "date=9999-12-31"]
+    assert dates == ["date=0001-01-01", "date=1969-12-31", "date=1970-01-01", "date=9999-12-31"]
     command = ("restore", "--from", str(lake), topic, "--as", f"{topic}-copy")
     assert "timestamp" in pipelines.fails(*command).lower()
     assert spark_broker.consume(f"{topic}-copy") == []
@@ -233,7 +235,7 @@ def test_odd_records_and_empty_topics_make_the_round_trip(
 
     run_with_client(spark_broker.bootstrap_servers, delete)
     ((name, value),) = future.items()
-    assert pipelines.json(*command, "--config", f"{name}={value}")["records"] == 4
+    assert pipelines.json(*command, "--config", f"{name}={value}")["records"] == 6
     assert rows_of_topic(spark_broker, f"{topic}-copy") == rows_of_topic(spark_broker, topic)
     done = pipelines.json("restore", "--from", str(lake), empty)
     assert [(one["records"], one["is_created"], one["partitions"]) for one in done["topics"]] == [(0, True, 2)]

@@ -95,6 +95,7 @@ def test_versions_are_for_batches_that_are_written_exactly_once() -> None:
     assert "contradict" in wrong("txnAppId", "a", **version)
     assert "200 are possible" in wrong("txnAppId", "a" * 201, txnVersion="1")
     assert "-1" in wrong("txnVersion", "-1", txnAppId="a")
+    assert "neither refuse nor keep" in wrong("earlyTimestamps", "maybe")
     assert "neither skip nor fail" in wrong("txnOlder", "take", txnAppId="a", txnVersion="1")
     assert wrong("txnOlder", "fail") == "txnOlder is given without txnAppId: the two go together"
     assert "query id" in wrong("txnOlder", "fail", is_stream=True)

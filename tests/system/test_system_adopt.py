@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,24 @@ def test_a_topic_that_is_not_whole_is_left_alone(
     with Wire(broker.bootstrap_servers) as wire:
         assert end_offset(wire, topic) == 0 and end_offset(wire, topic, partition=1) == 1
         assert append(wire, topic, build([b"first"])) == 0
+
+
+def test_a_topic_with_a_pipe_or_a_device_in_the_place_of_a_file_is_left_alone_and_others_are_not(
+    source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
+) -> None:
+    from_broker, _, _ = source
+    broker = make_broker("target")
+    copy(from_broker, broker.data_dir, "orders-0", "orders-1")
+    for name in ("piped-0", "endless-0"):
+        (broker.data_dir / name).mkdir()
+    os.mkfifo(broker.data_dir / "piped-0" / "00000000000000000000.log")
+    (broker.data_dir / "endless-0" / "00000000000000000000.log").symlink_to("/dev/zero")
+    found = {each["topic"]: each["refused"] for each in adopt(broker.data_dir, code=1)}
+    assert found == {
+        "endless": "endless-0: 00000000000000000000.log can't be read: not a regular file, but a device",
+        "orders": None,
+        "piped": "piped-0: 00000000000000000000.log can't be read: not a regular file, but a named pipe",
+    }
 
 
 def test_a_name_that_is_taken_is_not_adopted_and_the_folder_stays(

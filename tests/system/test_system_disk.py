@@ -14,7 +14,7 @@ import pytest
 
 from penstock.runtime import sync_child
 from support.batches import build, split
-from support.broker import BrokerProcess
+from support.broker import BrokerProcess, run_penstock
 from support.verbs import (
     EARLIEST,
     Topic,
@@ -293,6 +293,27 @@ def test_losing_a_checkpoint_costs_time_and_no_data(fresh_broker: BrokerProcess,
         assert [b.base_offset for b in stored(wire, topic)] == list(range(20))
         assert list_offset(wire, topic, EARLIEST).offset == 0
         assert append(wire, topic, build([b"new"])) == 20
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "orders-0/00000000000000000000.log",
+        "orders-0/00000000000000000000.index",
+        "orders-0/leader-epoch-checkpoint",
+        "recovery-point-offset-checkpoint",
+        "penstock-metadata.sqlite",
+    ],
+)
+def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(fresh_broker: BrokerProcess, name: str) -> None:
+    filled(fresh_broker)
+    fresh_broker.stop()
+    path = fresh_broker.data_dir / name
+    path.unlink()
+    os.mkfifo(path)
+    done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(fresh_broker.data_dir))
+    assert done.returncode == 1
+    assert f"{path}: not a regular file, but a named pipe" in done.stderr
 
 
 def test_a_folder_that_nobody_knows_is_never_deleted(fresh_broker: BrokerProcess) -> None:

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any, NoReturn
 
 from penstock.cli.failures import EXIT_CODES, USAGE, nearest
+from penstock.cli.printable import printable_lines
 
 BOOTSTRAP_VARIABLE = "PENSTOCK_BOOTSTRAP_SERVER"
 COMMAND_CONFIG_VARIABLE = "PENSTOCK_COMMAND_CONFIG"
@@ -42,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         elif message.startswith("unrecognized arguments: "):
             message = self._left_over(message.split(": ", 1)[1])
         message = message.removeprefix("argument ").replace("allowed with argument ", "allowed together with ")
-        print(f"{self.prog}: {message}; {self.prog} --help shows how", file=sys.stderr)
+        print(printable_lines(f"{self.prog}: {message}; {self.prog} --help shows how"), file=sys.stderr)
         raise SystemExit(USAGE)
 
     def _left_over(self, text: str) -> str:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from penstock.cli.bench_load import Load, Result, check_load
 from penstock.cli.connection import find_topic, sentence
 from penstock.cli.failures import OK, CommandFailed
-from penstock.cli.output import Column, note, print_json, print_table
+from penstock.cli.output import Column, note, print_json, print_line, print_table
 from penstock.cli.progress import Progress
 from penstock.client import Client, ClientError, TopicView
 from penstock.client.admin import EARLIEST, Admin, ConfigResource
@@ -142,7 +142,7 @@ def _show(action: str, result: Result, topic: TopicView, options: argparse.Names
     if options.json:
         print_json({"action": action, **facts, "latency_ms": latency_ms, "retries": result.retries, "load": load})
         return
-    print(
+    print_line(
         f"{action}: {result.records:,} records, {result.size_bytes / 1e6:,.1f} MB in {result.seconds:.2f} s: "
         f"{result.mb_per_s:,.1f} MB/s, {result.records_per_s:,.0f} records/s"
     )

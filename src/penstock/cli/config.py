@@ -39,10 +39,10 @@ def _run(options: argparse.Namespace) -> int:
 
 def run(effective: Effective, *, all: bool = False, json: bool = False) -> int:
     """Print what somebody set, or with ``all`` every setting. Returns the exit code."""
+    from penstock.cli.output import print_json, print_line
+
     rows = list(effective.rows(all_settings=all))
     if json:
-        from penstock.cli.output import print_json
-
         print_json([row._asdict() for row in rows])
     elif not rows:
         print("every setting has its default; `penstock config --all` shows them")
@@ -54,5 +54,5 @@ def run(effective: Effective, *, all: bool = False, json: bool = False) -> int:
         widths = [max(len(line[column]) for line in (*shown, _HEAD)) for column in range(3)]
         for name, value, origin, note in (_HEAD, *shown):
             line = f"{name:<{widths[0]}}  {value:<{min(widths[1], _VALUE_WIDTH_MAX)}}  {origin:<{widths[2]}}  {note}"
-            print(line.rstrip())
+            print_line(line.rstrip())
     return 0

@@ -56,6 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     show.add_argument("--show-offset", action="store_true", help="partition and offset, as 0:42")
     show.add_argument("--show-timestamp", action="store_true", help="the timestamp, as ISO 8601 in UTC")
     show.add_argument("--separator", default="\\t", metavar="TEXT", help="between these and the value (\\t)")
+    show.add_argument(
+        "--raw", action="store_true", help="on a terminal, print control characters too (they may reprogram it)"
+    )
     add_json(show, "one JSON object per line, with everything")
     run_with_broker(parser, "consume_run.consume")
 

@@ -27,7 +27,7 @@ async def show_list(client: Client, options: argparse.Namespace) -> int:
     if options.json:
         print_json([_summary(group) for group in groups])
     elif not groups:
-        print(f"{NO_GROUPS} of that kind" if options.state or options.type else NO_GROUPS)
+        print_line(f"{NO_GROUPS} of that kind" if options.state or options.type else NO_GROUPS)
     else:
         rows = [(group.group_id, group.kind, group.state, group.protocol_type) for group in groups]
         print_table([Column("group"), Column("type"), Column("state"), Column("protocol")], rows)
@@ -85,7 +85,7 @@ async def show_details(client: Client, options: argparse.Namespace) -> int:
     if options.json:
         print_json([_document(each) for each in details])
     elif not details:
-        print(NO_GROUPS)
+        print_line(NO_GROUPS)
     for number, each in enumerate(details if not options.json else ()):
         if number:
             print()

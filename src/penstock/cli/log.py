@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from penstock.cli.log_verify import Report
     from penstock.ports import FileSystem
 
+FOLDER_DEPTH_MAX = 2
+"""Partitions' folders lie in data folders, and these beside each other; a link to a folder above has no end."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
@@ -76,7 +79,7 @@ def _dump(options: argparse.Namespace) -> int:
         what = f"there is no file of a broker in {path}" if fs.is_dir(path) else f"{path} is no file of a broker"
         raise CommandFailed(f"{what}: what can be read is {EXPECTED}")
     printer = (JsonPrinter if options.json else TextPrinter)()
-    total = sum(fs.file_size(file) for file, _ in known)
+    total = sum(_size_bytes(fs, file) for file, _ in known)
     with Progress("reading", total, unit="bytes", is_wanted=not printer.is_terminal) as bar:
         for file, kind in known:
             try:
@@ -93,12 +96,23 @@ def _dump(options: argparse.Namespace) -> int:
     return OK
 
 
-def _files_below(fs: FileSystem, path: str) -> list[str]:
+def _files_below(fs: FileSystem, path: str, depth: int = 0) -> list[str]:
     found: list[str] = []
     for name in fs.list_dir(path):
         each = f"{path}/{name}"
-        found += _files_below(fs, each) if fs.is_dir(each) else [each]
+        if not fs.is_dir(each):
+            found.append(each)
+        elif depth < FOLDER_DEPTH_MAX:
+            found += _files_below(fs, each, depth + 1)
     return found
+
+
+def _size_bytes(fs: FileSystem, path: str) -> int:
+    """For the bar. What can't be read has none, and is told when its turn comes."""
+    try:
+        return fs.file_size(path)
+    except OSError:
+        return 0
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------
@@ -120,7 +134,7 @@ def _verify(options: argparse.Namespace) -> int:
     if is_folder and not is_partition and not is_data_folder(fs, path):
         raise CommandFailed(f"{path} is neither a data folder nor a partition's: it has no meta.properties, no .log")
     files = _files_below(fs, path) if is_folder else [path]
-    total = sum(fs.file_size(file) for file in files if fs.exists(file))
+    total = sum(_size_bytes(fs, file) for file in files)
     with Progress("verifying", total, unit="bytes") as bar:
         verifier = Verifier(fs, with_records=options.records, advance=bar.advance)
         if not is_folder:
@@ -144,16 +158,17 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _print_report(report: Report) -> None:
-    from penstock.cli.output import bytes_in_words
+    from penstock.cli.output import bytes_in_words, print_line
 
     for fault in report.faults:
-        print(f"{fault.path}: {fault.what}")
+        print_line(f"{fault.path}: {fault.what}")
     read = (
         f"{counted(report.files, 'file')}, {bytes_in_words(report.size_bytes)}, {counted(report.batches, 'batch')}, "
         f"{counted(report.records, 'record')}"
     )
     where = f"{counted(report.partitions, 'partition')}: " if report.partitions else ""
-    print(f"{where}{read}: {'no' if not report.faults else len(report.faults)} fault{'s' * (len(report.faults) != 1)}")
+    faults = f"{'no' if not report.faults else len(report.faults)} fault{'s' * (len(report.faults) != 1)}"
+    print_line(f"{where}{read}: {faults}")
 
 
 def _trimmed(fs: FileSystem, path: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.cli.failures import in_words
 from penstock.cli.log_files import BATCHES, Item, Kind
-from penstock.cli.output import json_line, time_in_words
+from penstock.cli.output import json_line, print_line, time_in_words
 
 TEXT_CHARS_MAX = 120
 """A key or value is cut there; JSON shows it whole."""
@@ -28,23 +28,23 @@ class TextPrinter:
             self._end_file()
             print()
         self._is_first, self._is_empty = False, True
-        print(path)
+        print_line(path)
         if kind.suffix == BATCHES:
-            print(_BATCH_HEAD)
+            print_line(_BATCH_HEAD)
 
     def item(self, item: Item) -> None:
         self._is_empty = False
         if item.kind == "batch":
-            print(_batch_line(item.facts))
+            print_line(_batch_line(item.facts))
         elif item.kind == "record":
-            print(_record_line(item.facts))
+            print_line(_record_line(item.facts))
         elif item.kind == "note":
-            print(f"  ({item.facts['text']})")
+            print_line(f"  ({item.facts['text']})")
         elif item.facts:
-            print("  " + "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in item.facts.items()))
+            print_line("  " + "  ".join(f"{name.replace('_', ' ')} {value}" for name, value in item.facts.items()))
         for fault in item.faults:
             self.faults += 1
-            print(f"  !! {fault}")
+            print_line(f"  !! {fault}")
 
     def unreadable(self, error: OSError) -> None:
         self.item(Item("fault", {}, (in_words(error),)))

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from penstock import __version__
 from penstock.cli.arguments import Parser, describe
 from penstock.cli.failures import FAILED, INTERRUPTED, OK, USAGE, CommandFailed, in_words
+from penstock.cli.printable import printable_lines
 from penstock.runtime.streams import settle_streams
 
 
@@ -105,7 +106,7 @@ def _is_config_error(error: ValueError) -> bool:
 def _fail(sentence: str, code: int) -> int:
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.flush()  # what was asked for comes before the complaint where both go to one place
-    print(f"penstock: {sentence}", file=sys.stderr)
+    print(printable_lines(f"penstock: {sentence}"), file=sys.stderr)
     return code
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, NamedTuple
 
-from penstock.cli.printable import display_width, printable
+from penstock.cli.printable import display_width, printable, printable_json, printable_lines
 from penstock.runtime.streams import terminal_columns
 
 FOLDED_WIDTH_MIN = 24
@@ -86,18 +86,23 @@ def print_json(document: Any) -> None:
     """One document, for a program or a person to read."""
     from msgspec.json import encode, format
 
-    sys.stdout.write(format(encode(document)).decode() + "\n")
+    sys.stdout.write(_shown_json(format(encode(document)).decode()) + "\n")
 
 
 def json_line(document: Any) -> str:
     from msgspec.json import encode
 
-    return encode(document).decode() + "\n"
+    return _shown_json(encode(document).decode()) + "\n"
+
+
+def _shown_json(text: str) -> str:
+    """msgspec escapes what JSON demands; terminals obey other characters, too."""
+    return printable_json(text) if sys.stdout.isatty() else text
 
 
 def note(sentence: str) -> None:
     """Something for the person at the terminal that is no result."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(printable_lines(sentence), file=sys.stderr, flush=True)
 
 
 def bytes_in_words(size_bytes: float) -> str:

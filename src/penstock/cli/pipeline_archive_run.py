@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.command_config import kafka_options
 from penstock.cli.failures import OK, CommandFailed, counted
-from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table
+from penstock.cli.output import Column, bytes_in_words, note, print_json, print_line, print_table
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
 from penstock.cli.progress import Progress
 from penstock.runtime.clock import SystemClock
@@ -88,7 +88,7 @@ def _show_plan(backlog: Backlog, lake: Lake, options: argparse.Namespace) -> Non
         [Column("topic"), Column("partitions", True), Column("in the lake", True), Column("to archive", True)],
         [[row["topic"], row["partitions"], row["records_in_lake"], row["offsets"]] for row in rows],
     )
-    print(f"would archive up to {counted(backlog.offsets, 'record')} to {lake.path}")
+    print_line(f"would archive up to {counted(backlog.offsets, 'record')} to {lake.path}")
 
 
 def _planned(topic: str, backlog: Backlog) -> dict[str, Any]:
@@ -137,4 +137,4 @@ def _show_summary(summary: ArchiveSummary, lake: Lake, seconds: float, options: 
     )
     if lost := sum(one.lost_offsets for one in summary.topics.values()):
         note(f"penstock: {counted(lost, 'offset')} had been deleted before they were archived")
-    print(f"archived {counted(records, 'record')} to {lake.path} in {seconds:.1f} s")
+    print_line(f"archived {counted(records, 'record')} to {lake.path} in {seconds:.1f} s")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.command_config import options_in
 from penstock.cli.failures import FAILED, OK, WrongUsage, counted
-from penstock.cli.output import Column, bytes_in_words, note, print_json, print_table, time_in_words
+from penstock.cli.output import Column, bytes_in_words, note, print_json, print_line, print_table, time_in_words
 from penstock.cli.pipeline_archive_run import source_options
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
 from penstock.cli.pipeline_tasks_bar import tasks_bar
@@ -79,7 +79,7 @@ def _show_plan(plans: list[TopicPlan], options: argparse.Namespace) -> None:
     print_table(
         [Column("topic"), Column("partitions", True), Column("to read", True)], [list(row.values()) for row in rows]
     )
-    print(f"would read up to {counted(sum(plan.offsets for plan in plans), 'record')}")
+    print_line(f"would read up to {counted(sum(plan.offsets for plan in plans), 'record')}")
 
 
 def _write_report(audits: list[TopicAudit], options: argparse.Namespace) -> None:
@@ -115,9 +115,10 @@ def _show(audits: list[TopicAudit], options: argparse.Namespace) -> None:
             title=one.topic,
         )
         for finding in one.findings:
-            print(f"{'FAULT: ' if finding.is_fault else ''}{finding.sentence}")
+            print_line(f"{'FAULT: ' if finding.is_fault else ''}{finding.sentence}")
         verdict = "no faults" if one.is_well else counted(sum(f.is_fault for f in one.findings), "fault")
-        print(f"{one.topic}: {verdict} in {counted(one.records, 'record')}, about {counted(one.distinct_keys, 'key')}")
+        keys = counted(one.distinct_keys, "key")
+        print_line(f"{one.topic}: {verdict} in {counted(one.records, 'record')}, about {keys}")
 
 
 def _as_json(one: TopicAudit) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.command_config import kafka_options
 from penstock.cli.failures import OK, CommandFailed, counted
-from penstock.cli.output import Column, print_json, print_table
+from penstock.cli.output import Column, print_json, print_line, print_table
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
 from penstock.cli.progress import Progress
 from penstock.runtime.clock import SystemClock
@@ -77,7 +77,7 @@ def _show_plan(planned: list[TopicRestore], lake: Lake, options: argparse.Namesp
         [Column("topic"), Column("to"), Column("created"), Column("partitions", True), Column("to write", True)],
         [[row["topic"], row["target"], row["is_new_topic"], row["partitions"], row["offsets"]] for row in rows],
     )
-    print(f"would write up to {counted(sum(one.offsets for one in planned), 'record')} from {lake.path}")
+    print_line(f"would write up to {counted(sum(one.offsets for one in planned), 'record')} from {lake.path}")
 
 
 def _show_summary(planned: list[TopicRestore], lake: Lake, seconds: float, options: argparse.Namespace) -> None:
@@ -101,4 +101,4 @@ def _show_summary(planned: list[TopicRestore], lake: Lake, seconds: float, optio
         [Column("topic"), Column("to"), Column("created"), Column("partitions", True), Column("written", True)],
         [[row["topic"], row["target"], row["is_created"], row["partitions"], row["records"]] for row in rows],
     )
-    print(f"restored {counted(records, 'record')} from {lake.path} in {seconds:.1f} s")
+    print_line(f"restored {counted(records, 'record')} from {lake.path} in {seconds:.1f} s")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.failures import OK, TERMINATED, CommandFailed, WrongUsage, counted
-from penstock.cli.output import Column, note, print_json, print_table
+from penstock.cli.output import Column, note, print_json, print_line, print_table
 from penstock.cli.pipeline_security import with_command_config
 from penstock.cli.pipeline_spark import broker_address, in_one_sentence, session_of
 from penstock.cli.progress import Progress
@@ -126,7 +126,7 @@ def _show_rows(sink: Sink, frame: DataFrame, batch_id: int) -> None:
     shown = [tuple("null" if cell is None else cell for cell in row) for row in rows]
     print_table(columns, shown, title=f"{sink.name}, batch {batch_id}")
     if count > len(rows):
-        print(f"and {counted(count - len(rows), 'more row')}")
+        print_line(f"and {counted(count - len(rows), 'more row')}")
 
 
 def _show_plan(runner: Runner, plan: Plan, options: argparse.Namespace) -> None:
@@ -155,7 +155,8 @@ def _show_plan(runner: Runner, plan: Plan, options: argparse.Namespace) -> None:
         )
         return
     how = "once" if pipeline.trigger is None else f"every {pipeline.trigger}"
-    print(f"pipeline {pipeline.name} would run {how}; {counted(runner.surveyed.waiting, 'record')} would be read first")
+    waiting = counted(runner.surveyed.waiting, "record")
+    print_line(f"pipeline {pipeline.name} would run {how}; {waiting} would be read first")
     rows: list[tuple[Any, ...]] = [
         (
             *(one["sink"], one["kind"], one["target"]),
@@ -166,7 +167,7 @@ def _show_plan(runner: Runner, plan: Plan, options: argparse.Namespace) -> None:
     ]
     print_table([Column("sink"), Column("kind"), Column("target"), Column("checkpoint"), Column("columns")], rows)
     for topic in runner.surveyed.new_topics:
-        print(f"topic {topic.name} would be created")
+        print_line(f"topic {topic.name} would be created")
 
 
 def _show_summary(pipeline: Pipeline, summary: Summary, options: argparse.Namespace) -> None:
@@ -184,4 +185,5 @@ def _show_summary(pipeline: Pipeline, summary: Summary, options: argparse.Namesp
     columns = [Column("sink"), Column("batches", True), Column("rows in", True), Column("rows out", True)]
     print_table(columns, rows, title=f"pipeline {pipeline.name}: done in {summary.seconds:.1f} s")
     if summary.dead_letters:
-        print(f"{counted(summary.dead_letters, 'record')} could not be read: see topic {pipeline.bad_records.topic}")
+        unread = counted(summary.dead_letters, "record")
+        print_line(f"{unread} could not be read: see topic {pipeline.bad_records.topic}")

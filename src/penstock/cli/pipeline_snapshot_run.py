@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from penstock.cli.failures import OK, counted
-from penstock.cli.output import Column, note, print_json, print_table
+from penstock.cli.output import Column, note, print_json, print_line, print_table
 from penstock.cli.pipeline_archive_run import source_options
 from penstock.cli.pipeline_spark import Sessions, broker_address, in_one_sentence
 from penstock.cli.pipeline_tasks_bar import tasks_bar
@@ -63,7 +63,7 @@ def _show_plan(settings: SnapshotSettings, extent: Extent, options: argparse.Nam
         print_json({"topic": settings.topic, "table": settings.table, "dry_run": True, "partitions": parts})
         return
     print_table([Column("partition", True), Column("from", True), Column("up to", True)], rows)
-    print(f"would read up to {counted(extent.offsets, 'record')} and write {settings.table}")
+    print_line(f"would read up to {counted(extent.offsets, 'record')} and write {settings.table}")
 
 
 def _show_summary(
@@ -75,7 +75,7 @@ def _show_summary(
         return
     if summary.null_keys:
         note(f"penstock: {counted(summary.null_keys, 'record')} without a key left out")
-    print(
+    print_line(
         f"{counted(summary.keys, 'key')} of {settings.topic} in {settings.table}, "
         f"{counted(summary.tombstones, 'key')} deleted, of {counted(summary.records, 'record')} in {seconds:.1f} s"
     )

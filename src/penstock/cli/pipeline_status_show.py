@@ -25,7 +25,7 @@ def show(options: argparse.Namespace) -> int:
         print_json(found)
         return OK
     if not found:
-        print(f"there are no pipelines in {FOLDERS}: name the file of one")
+        print_line(f"there are no pipelines in {FOLDERS}: name the file of one")
     for status in found:
         _print(status)
     return OK
@@ -74,7 +74,7 @@ def _print(status: dict[str, Any]) -> None:
     since = time_in_words(status["updated_ms"] if status["state"] != "running" else status["started_ms"])
     print_line(f"{status['pipeline']}: {status['state']} since {since}, process {status['pid']} on {status['host']}")
     if status["reason"]:
-        print(f"  {status['reason']}")
+        print_line(f"  {status['reason']}")
     columns = [
         *(Column("sink"), Column("batches", True), Column("rows in", True), Column("rows out", True)),
         *(Column("in/s", True), Column("batch ms", True), Column("lag", True), Column("state")),

@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from penstock.cli.failures import FAILED, OK, counted
-    from penstock.cli.output import print_json
+    from penstock.cli.output import print_json, print_line
     from penstock.spark.pipeline.load import load_pipeline
     from penstock.spark.pipeline.mistakes import Mistake, WrongDeclaration
 
@@ -39,10 +39,10 @@ def _run(options: argparse.Namespace) -> int:
                 counted(len(pipeline.steps), "step"),
                 counted(len(pipeline.sinks), "sink"),
             )
-            print(f"{file}: pipeline {pipeline.name} is fine: {', '.join(parts)}")
+            print_line(f"{file}: pipeline {pipeline.name} is fine: {', '.join(parts)}")
     if options.json:
         print_json([{"file": one.place.file, "line": one.place.line, "mistake": one.sentence} for one in found])
     else:
         for mistake in found:
-            print(mistake)
+            print_line(str(mistake))
     return FAILED if found else OK

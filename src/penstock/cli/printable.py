@@ -1,7 +1,7 @@
 """Text from elsewhere on a line of ours: names of groups, clients and transactions may hold anything.
 
 A line end would make two rows of one, and an escape sequence would be the terminal's to obey: what is no printable
-character stands as Python writes it, ``\\n`` or ``\\x1b``. JSON has escapes of its own.
+character stands as Python writes it, ``\\n`` or ``\\x1b``; in JSON as ``\\u001b``, so that it is the same document.
 """
 
 from __future__ import annotations
@@ -11,6 +11,22 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
+def printable_lines(text: str) -> str:
+    """The same for text of several lines: line ends and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each in "\n\t" else repr(each)[1:-1] for each in text)
+
+
+def printable_json(document: str) -> str:
+    """A JSON document in which all strings are printable. Its own line ends stay."""
+    if document.isprintable():
+        return document
+    import json
+
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in document)
 
 
 def display_width(text: str) -> int:

@@ -9,6 +9,7 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
+from penstock.cli.printable import printable
 from penstock.ports import Clock
 from penstock.runtime.clock import SystemClock
 
@@ -72,7 +73,7 @@ class Progress:
         if self._bar is None:
             self._start()
         self._bar.tasks[0].total = self._total  # `update` takes None for "as it was"
-        self._bar.update(self._task, completed=self._done, description=what, refresh=True)
+        self._bar.update(self._task, completed=self._done, description=printable(what), refresh=True)
 
     def _start(self) -> None:
         from rich.console import Console
@@ -96,4 +97,4 @@ class Progress:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), *rest)
         self._bar = Bar(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
         self._bar.start()
-        self._task = self._bar.add_task(self._what, total=self._total)
+        self._task = self._bar.add_task(printable(self._what), total=self._total)

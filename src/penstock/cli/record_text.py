@@ -1,11 +1,17 @@
-"""A record as a line on stdout: its value, with what else was asked for in front of it; or JSON with everything."""
+"""A record as a line on stdout: its value, with what else was asked for in front of it; or JSON with everything.
+
+Whatever stands in a record is printed byte for byte, but on a terminal: an escape sequence there sets the title, fills
+the clipboard or clears the screen, so that what is not printable is escaped, unless ``--raw`` is given.
+"""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable
 
 from penstock.cli.output import time_in_words
+from penstock.cli.printable import printable_json, printable_lines
 from penstock.cli.produce_lines import separator_option
 from penstock.cli.record_json import Header, record_fields
 from penstock.model import TopicPartition
@@ -22,8 +28,21 @@ class RecordLines:
         self._timestamp: bool = options.show_timestamp
         self._is_plain = not (self._key or self._headers or self._offset or self._timestamp)
         self._separator = separator_option(options.separator)
+        self._is_escaped = sys.stdout.isatty() and not options.raw
 
     def line(
+        self,
+        tp: TopicPartition,
+        offset: int,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Iterable[Header],
+    ) -> bytes:
+        line = self._line(tp, offset, timestamp_ms, key, value, headers)
+        return _escaped(line, is_json=self._is_json) if self._is_escaped else line
+
+    def _line(
         self,
         tp: TopicPartition,
         offset: int,
@@ -47,6 +66,12 @@ class RecordLines:
         if self._key:
             parts.append(NULL if key is None else key)
         return self._separator.join((*parts, text)) + b"\n"
+
+
+def _escaped(line: bytes, *, is_json: bool) -> bytes:
+    """What a terminal can show, in its character set; bytes that are no text as ``\\xff``."""
+    text = printable_json(line.decode()) if is_json else printable_lines(line.decode(errors="backslashreplace"))
+    return text.encode(sys.stdout.encoding, "backslashreplace")
 
 
 def _header(name: str, value: bytes | None) -> bytes:

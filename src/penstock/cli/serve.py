@@ -14,6 +14,8 @@ import sys
 from penstock import __version__
 from penstock.broker.app import VITAL_TASKS, BrokerApp, Ports
 from penstock.cli.failures import in_words
+from penstock.cli.output import note
+from penstock.cli.printable import printable
 from penstock.cli.settings import load_settings
 from penstock.config.broker import BrokerSettings
 from penstock.config.setting import ConfigError
@@ -44,7 +46,7 @@ def serve(options: argparse.Namespace) -> int:
     try:
         effective = load_settings(options)
     except ConfigError as error:
-        print(f"penstock: {error}", file=sys.stderr)
+        note(f"penstock: {error}")
         return 2
     settings = effective.settings
     logs.configure(format=settings.output.format, level=settings.output.level, stream=sys.stderr)
@@ -91,7 +93,7 @@ async def _serve(settings: BrokerSettings) -> int:
     try:
         await app.start()
     except (BrokerError, DataFolderUnusable, OSError, StoreUnusable) as error:
-        print(f"penstock: {in_words(error)}", file=sys.stderr)
+        note(f"penstock: {in_words(error)}")
         return 1
     is_ready = True
     process.started()
@@ -112,21 +114,19 @@ def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
     if app.metrics_address is not None:  # said first: who has seen the line on stdout can find it
         where = _address(app.metrics_address[0] or "0.0.0.0", app.metrics_address[1])
         lifecycle.info("metrics on http://%s/metrics", where, extra={"address": where})
-    print(f"penstock {__version__} listening on {addresses}", flush=True)
+    print(printable(f"penstock {__version__} listening on {addresses}"), flush=True)
     if settings.output.format == "json":  # the lines for people would not be JSON
         extra = {"version": __version__, "addresses": addresses, "broker_id": settings.broker_id}
         lifecycle.info("listening on %s, data in %s", addresses, settings.storage.data_dir, extra=extra)
         return
     host, port = app.addresses[0]
     reach = _address("127.0.0.1" if host in ("", "0.0.0.0", "::") else host, port)
-    print(
+    note(
         f"Broker {settings.broker_id}, data in {settings.storage.data_dir} (flush: {settings.storage.flush}).\n"
         f"Every Kafka client works with bootstrap server {reach}, for example:\n"
         f"  echo hello | kcat -b {reach} -P -t greetings\n"
         f"  kcat -b {reach} -C -t greetings -e\n"
-        "Ctrl-C stops it.",
-        file=sys.stderr,
-        flush=True,
+        "Ctrl-C stops it."
     )
 
 

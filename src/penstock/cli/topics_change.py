@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from penstock.cli.connection import find_topic, sentence, unknown_topic
 from penstock.cli.failures import OK, CommandFailed, WrongUsage, counted, nearest
-from penstock.cli.output import print_json
+from penstock.cli.output import print_json, print_line
 from penstock.client import Client, ClientError
 from penstock.client.admin import Admin, ConfigResource
 from penstock.model import ErrorCode
@@ -29,9 +29,9 @@ async def create(client: Client, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"name": topic.name, "partitions": count, "created": created})
     elif created:
-        print(f"created {topic.name} with {counted(count, 'partition')}")
+        print_line(f"created {topic.name} with {counted(count, 'partition')}")
     else:
-        print(f"{topic.name} exists already, with {counted(count, 'partition')}")
+        print_line(f"{topic.name} exists already, with {counted(count, 'partition')}")
     return OK
 
 
@@ -71,7 +71,7 @@ async def alter(client: Client, options: argparse.Namespace) -> int:
     done = [f"{name}={value}" for name, value in configs.items()]
     done += [f"{name} back to its default" for name in options.delete_config]
     done += [f"{counted(options.partitions, 'partition')} instead of {now}"] if options.partitions else []
-    print(f"altered {topic.name}: {', '.join(done)}")
+    print_line(f"altered {topic.name}: {', '.join(done)}")
     return OK
 
 
@@ -101,7 +101,7 @@ async def delete(client: Client, options: argparse.Namespace) -> int:
     if options.json:
         print_json({"deleted": deleted})
     for name in deleted if not options.json else ():
-        print(f"deleted {name}")
+        print_line(f"deleted {name}")
     failed = [error for error in outcomes.values() if error is not None]
     if failed:
         raise CommandFailed("; ".join(map(sentence, failed)))

@@ -33,7 +33,7 @@ async def show_list(client: Client, options: argparse.Namespace) -> int:
             ]
         )
     elif not found:
-        print(NONE_OPEN if options.open else NONE)
+        print_line(NONE_OPEN if options.open else NONE)
     else:
         print_table(
             [Column("id"), Column("state"), Column("producer id", True), Column("coordinator", True)],
@@ -59,7 +59,7 @@ async def show_details(client: Client, options: argparse.Namespace) -> int:
         print_json([_document(each, now_ms) for each in details])
         return OK
     if not details:
-        print(NONE_OPEN)
+        print_line(NONE_OPEN)
         return OK
     columns = [Column("id"), Column("state"), Column("producer"), Column("began"), Column("open for"), Column("holds")]
     rows = [

@@ -238,6 +238,8 @@ def _sasl(settings: Mapping[str, str], read_file: ReadFile) -> Sasl:
         raise SecurityMistake(f"{where} no password, and {mechanism} needs one")
     if "\0" in username + password:
         raise SecurityMistake(f"{where} a name or password with a NUL")
+    if any("\ud800" <= sign <= "\udfff" for sign in username + password):
+        raise SecurityMistake(f"{where} a name or password that is no Unicode text")
     return Sasl(mechanism, username, password)
 
 

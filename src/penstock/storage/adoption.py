@@ -35,16 +35,29 @@ def strays(
         tp, path = names.parse_folder_name(name), f"{data_dir}/{name}"
         if tp is None or tp in leave_out or (topics is not None and tp.topic not in topics) or not fs.is_dir(path):
             continue
-        sizes = [fs.file_size(f"{path}/{each}") for each in fs.list_dir(path) if each.endswith(names.LOG)]
+        sizes = [_size_bytes(fs, f"{path}/{each}") for each in fs.list_dir(path) if each.endswith(names.LOG)]
         found.append(Stray(path, tp, sum(sizes)))
     return sorted(found, key=lambda each: each.tp)
 
 
 def look_into(fs: FileSystem, stray: Stray, *, settle: bool) -> Inspected:
-    """Read a folder from end to end. ``settle``: finish what was interrupted in it first (a compaction, a deletion)."""
-    if settle:
-        finish_interrupted_work(fs, stray.path)
-    return inspect(fs, stray.path, stray.tp)
+    """Read a folder from end to end. ``settle``: finish what was interrupted in it first (a compaction, a deletion).
+    What can't be read is the folder's problem: others are not held up by it."""
+    try:
+        if settle:
+            finish_interrupted_work(fs, stray.path)
+        return inspect(fs, stray.path, stray.tp)
+    except OSError as error:
+        name = str(error.filename or "").rpartition("/")[2]
+        return Inspected(stray.tp, stray.path, None, problem=f"{name or 'it'} can't be read: {error.strerror or error}")
+
+
+def _size_bytes(fs: FileSystem, path: str) -> int:
+    """For the progress that is shown. What can't be read has none: ``look_into`` says why."""
+    try:
+        return fs.file_size(path)
+    except OSError:
+        return 0
 
 
 def make_ready(fs: FileSystem, data_dir: str, folders: Sequence[Inspected], *, keep_log_starts: bool) -> None:

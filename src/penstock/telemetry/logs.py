@@ -118,7 +118,8 @@ class TextLines(logging.Formatter):
         if (unsaid := getattr(record, "not_logged", 0)) > 0:
             line += f" ({unsaid} more like this were not logged)"
         if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
+            trace = self.formatException(record.exc_info)
+            line += "".join(f"\n{printable(each)}" for each in trace.split("\n"))
         return line
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,51 @@ def verify(penstock: Any, path: object, *arguments: str) -> Said:
     return said
 
 
+# --- no files at all --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["named pipe", "device"])
+def special(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Puts something that is no file in the place of one."""
+    held: list[int] = []
+
+    def put(path: str) -> str:
+        Path(path).unlink(missing_ok=True)
+        if request.param == "device":
+            Path(path).symlink_to("/dev/zero")
+        else:
+            os.mkfifo(path)
+            held.append(os.open(path, os.O_RDWR))  # or it would be waited for
+        return f"not a regular file, but a {request.param}"
+
+    yield put
+    for each in held:
+        os.close(each)
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
+def test_what_is_no_file_is_a_fault_and_the_rest_is_read(
+    folder: Folder, penstock: Any, special: Any, suffix: str
+) -> None:
+    other = Folder(folder.data_dir / "next")
+    other.path.rename(folder.data_dir / "orders-1")
+    why = special(folder.file(suffix))
+    said = verify(penstock, folder.data_dir)
+    assert f"{NAME}{suffix}: can't be read: {why}" in said.faults
+    assert said.document["batches"] == (3 if suffix == ".log" else 6)
+    dumped = penstock("log", "dump", folder.data_dir)
+    assert f"!! {folder.file(suffix)}: {why}" in dumped.out and dumped.code == 1
+    alone = penstock("log", "dump", folder.file(suffix))
+    assert alone.err == f"penstock: {folder.file(suffix)}: {why}\n" and alone.code == 1
+
+
+def test_folders_that_are_links_to_one_above_have_an_end(folder: Folder, penstock: Any) -> None:
+    for name in ("self", "again"):
+        (folder.path / name).symlink_to(folder.data_dir)
+    assert verify(penstock, folder.data_dir).faults == []
+    assert penstock("log", "dump", folder.data_dir).code == 0
+
+
 # --- sound files ------------------------------------------------------------------------------------------------------
 
 
@@ -121,6 +168,19 @@ def test_records_are_shown_with_bytes_that_are_no_text_as_base64(folder: Folder,
     assert first["headers"] == [{"key": "h", "value_base64": "/w=="}, {"key": "n", "value": None}]
     assert (second["offset"], second["key"], second["value"]) == (1, None, None)
     assert "base64://4=" in penstock("log", "dump", folder.file(".log"), "--records").out
+
+
+def test_what_stands_in_files_is_shown_and_not_obeyed(folder: Folder, penstock: Any) -> None:
+    evil = "\x1b]0;t\x07\x9b2J\x7f"
+    folder.write(".log", _batch(0, [Rec(evil.encode(), evil.encode(), [(evil, evil.encode())])]))  # type: ignore[list-item]
+    (folder.data_dir / "meta.properties").write_text(f"version=1\ncluster.id=x{evil}\nnode.id=1\n")
+    (folder.data_dir / "recovery-point-offset-checkpoint").write_text(f"0\n1\n{evil} 0 0\n")
+    (folder.data_dir / f"{evil.replace('/', '')}-0").mkdir()
+    (folder.data_dir / f"{evil}-0" / f"{NAME}.log").write_bytes(b"garbage")
+    for command in (("dump", "--records"), ("verify",)):
+        said = penstock("log", *command, folder.data_dir)
+        assert "\\x1b" in said.out or "\\u001b" in said.out
+        assert all(line.isprintable() for line in (said.out + said.err).split("\n"))
 
 
 def test_a_transaction_marker_is_shown_as_what_it_is(folder: Folder, penstock: Any) -> None:

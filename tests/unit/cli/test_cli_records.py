@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import itertools
 import json
 import re
@@ -134,9 +135,59 @@ def test_a_file_without_line_ends_is_refused_before_it_fills_the_memory() -> Non
 
 
 def shown(**options: Any) -> bytes:
-    defaults = dict.fromkeys(("json", "show_key", "show_headers", "show_offset", "show_timestamp"), False)
+    defaults = dict.fromkeys(("json", "raw", "show_key", "show_headers", "show_offset", "show_timestamp"), False)
     formatter = RecordLines(argparse.Namespace(**{**defaults, "separator": "\\t", **options}))
     return formatter.line(TopicPartition("t", 1), 7, 1_700_000_000_123, b"k", None, (("h", None), ("i", b"x")))
+
+
+class Terminal(io.TextIOWrapper):
+    """A screen in some character set."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__(io.BytesIO(), encoding)
+
+    def isatty(self) -> bool:
+        return True
+
+
+TITLE, CLEAR, CLIPBOARD = b"\x1b]0;OWNED\x07", b"\x1b[2J", b"\x1b]52;c;ZXZpbA==\x07"
+
+
+def line_of(key: bytes, value: bytes, headers: Any = (), **options: Any) -> bytes:
+    defaults = dict.fromkeys(("json", "raw", "show_key", "show_headers", "show_offset", "show_timestamp"), False)
+    formatter = RecordLines(argparse.Namespace(**{**defaults, "separator": "\\t", **options}))
+    return formatter.line(TopicPartition("t", 1), 7, 1_700_000_000_123, key, value, headers)
+
+
+def test_a_terminal_does_not_obey_what_stands_in_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert line_of(b"", CLEAR + b"v") == b"\\x1b[2Jv\n"
+    everything = line_of(b"k" + TITLE, b"v", ((TITLE.decode(), CLIPBOARD),), show_key=True, show_headers=True)
+    assert everything == b"\\x1b]0;OWNED\\x07=\\x1b]52;c;ZXZpbA==\\x07\tk\\x1b]0;OWNED\\x07\tv\n"
+    assert line_of(b"", "\x9b2J\u202e\r\x7f é 注".encode()) == "\\x9b2J\\u202e\\r\\x7f é 注\n".encode()
+    assert line_of(b"", b"\xff\x9b") == b"\\xff\\x9b\n"
+    assert line_of(b"", b"two\tlines\n{}") == b"two\tlines\n{}\n", "nothing that a terminal would obey"
+
+
+def test_a_terminal_that_has_only_single_bytes_gets_none_that_it_would_obey(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", Terminal("latin-1"))
+    assert line_of(b"", "ś é".encode()) == b"\\u015b \xe9\n", "the letter's second byte in UTF-8 is 9b"
+
+
+def test_json_on_a_terminal_is_escaped_and_still_the_same_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = TITLE + "\x7f\x9b \u202e é 注 \U000e0001".encode()
+    piped = line_of(b"k", value, json=True)
+    monkeypatch.setattr("sys.stdout", Terminal())
+    shown_there = line_of(b"k", value, json=True)
+    assert json.loads(shown_there) == json.loads(piped)
+    assert shown_there.decode().rstrip("\n").isprintable() and "é 注".encode() in shown_there
+
+
+def test_a_pipe_and_raw_on_a_terminal_get_every_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = CLEAR + b"\xff\r\x00"
+    assert line_of(b"", value) == value + b"\n"
+    monkeypatch.setattr("sys.stdout", Terminal())
+    assert line_of(b"", value, raw=True) == value + b"\n"
 
 
 def test_a_line_holds_what_was_asked_for_in_front_of_the_value() -> None:

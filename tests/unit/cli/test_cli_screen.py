@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import subprocess
 import sys
 from array import array
+from pathlib import Path
 
 import pytest
 
+from penstock import cli
 from penstock.cli.bench_load import Result
-from penstock.cli.output import Column, bytes_in_words, print_table, time_in_words
+from penstock.cli.main import main
+from penstock.cli.output import Column, bytes_in_words, note, print_json, print_line, print_table, time_in_words
 from penstock.cli.progress import PATIENCE_S, Progress
 from support.broker import penstock_environment
 
@@ -50,6 +54,42 @@ def test_a_name_can_neither_break_its_row_nor_speak_to_the_terminal(capsys: pyte
         "a\\nb                         1",
         "\\x1b[31mred\\u202e\\x9b       22",
     ]
+
+
+def test_neither_can_a_sentence_a_complaint_or_a_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_line("deleted \x1b[2J\n")
+    note("two\nlines of \x1b]0;title\x07")
+    said = capsys.readouterr()
+    assert said.out == "deleted \\x1b[2J\\n\n" and said.err == "two\nlines of \\x1b]0;title\\x07\n"
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdout", screen)
+    print_json({"client": "\x9b2J\x7f\x1b é"})
+    assert screen.getvalue() == '{\n  "client": "\\u009b2J\\u007f\\u001b é"\n}\n'
+
+
+def test_a_command_that_fails_shows_escape_sequences_and_does_not_obey_them(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["log", "verify", "/no\x1b[2J"]) == 1
+    with pytest.raises(SystemExit):
+        main(["log", "verify", "/", "\x1b[2J"])
+    said = capsys.readouterr().err
+    assert "\\x1b[2J" in said and "\x1b" not in said
+
+
+def test_what_commands_print_goes_through_what_escapes_it() -> None:
+    """A bare print of anything but the command's own words is how an escape sequence reaches a terminal."""
+    bare = [
+        f"{file.name}:{call.lineno}"
+        for file in sorted(Path(cli.__file__).parent.glob("*.py"))
+        if file.name != "output.py"
+        for call in ast.walk(ast.parse(file.read_text()))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "print"
+        for what in call.args
+        if not isinstance(what, ast.Constant)
+        and not (isinstance(what, ast.Call) and ast.unparse(what.func) in ("printable", "printable_lines"))
+    ]
+    assert not bare
 
 
 def test_a_drawn_table_escapes_names_too(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ CERTIFICATE = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nREVG\n-----END PRIVATE KEY-----\n"
 SSL = {"security.protocol": "SSL"}
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+NAMED = "sasl.jaas.config or sasl.username and sasl.password:"
 TOKEN_FILE = "sasl.oauthbearer.token.endpoint.url"
 
 
@@ -97,6 +98,11 @@ def test_the_host_name_is_checked_unless_it_is_said_otherwise(text: str, is_chec
         ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is missing, which in Kafka means GSSAPI: PLAIN,"),
         ({**SASL, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism is GSSAPI, and only PLAIN,"),
         ({**SASL, "sasl.mechanisms": "SCRAM-SHA-256"}, "sasl.mechanism and sasl.mechanisms contradict each other"),
+        (
+            {**SASL, "sasl.username": "u", "sasl.password": f"{SECRET}\ud800"},
+            f"{NAMED} a name or password that is no Unicode text",
+        ),
+        ({**SASL, "sasl.username": "u", "sasl.password": f"{SECRET}\0"}, f"{NAMED} a name or password with a NUL"),
         ({**SASL, "sasl.username": "u"}, "sasl.jaas.config or sasl.username and sasl.password: no password"),
         ({**SASL, "sasl.jaas.config": f"a.B required password={SECRET};"}, "sasl.jaas.config has no username"),
         ({**SASL, "sasl.jaas.config": SECRET}, "sasl.jaas.config is not a login module"),

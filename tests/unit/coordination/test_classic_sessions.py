@@ -53,6 +53,19 @@ def test_the_leader_that_is_gone_is_replaced() -> None:
     assert rejoined.leader == second_id and len(rejoined.members) == 1
 
 
+@pytest.mark.parametrize("jump_ms", [-5 * 3_600_000, 5 * 3_600_000])
+def test_a_wall_clock_that_jumps_neither_ends_a_session_nor_prolongs_it(jump_ms: int) -> None:
+    world = World()
+    first_id, second_id = world.stable(2)
+    world.clock.wall_offset_ms += jump_ms
+    world.advance_ms(SESSION_MS - 1)
+    assert list(world.group().members) == [first_id, second_id]
+    world.heartbeat(first_id, 1)
+    world.clock.wall_offset_ms -= 2 * jump_ms
+    world.advance_ms(1)
+    assert list(world.group().members) == [first_id]
+
+
 def test_a_member_that_waits_needs_no_heartbeat() -> None:
     world = World()
     first_id, second_id = world.stable(2, rebalance_ms=600_000)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.config.groups import GroupTimes
 from penstock.model import BrokerError, ErrorCode
 from unit.coordination.consumer_world import GROUP, World, no_wait
@@ -17,6 +19,20 @@ def test_a_member_that_is_not_heard_of_is_fenced_when_its_session_ends() -> None
     assert list(world.group().members) == ["two"]
     assert world.held(world.beat("two", 3)) == {"orders": [0, 1]}
     assert world.error(lambda: world.beat("one", 2))[0] is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+@pytest.mark.parametrize("jump_ms", [-5 * 3_600_000, 5 * 3_600_000])
+def test_a_wall_clock_that_jumps_neither_ends_a_session_nor_prolongs_it(jump_ms: int) -> None:
+    world = World(orders=2)
+    world.join("one", "orders")
+    world.join("two", "orders")
+    world.clock.wall_offset_ms += jump_ms
+    world.advance(44)
+    assert list(world.group().members) == ["one", "two"]
+    world.beat("two", 3)
+    world.clock.wall_offset_ms -= 2 * jump_ms
+    world.advance(1.5)
+    assert list(world.group().members) == ["two"]
 
 
 def test_each_heartbeat_puts_the_end_of_the_session_off() -> None:

@@ -59,6 +59,32 @@ class TestTimeOuts:
         world.clock.advance(10)
         assert world.state() == "CompleteAbort"
 
+    @pytest.mark.parametrize("jump_s", [-5 * HOUR_S, 5 * HOUR_S])
+    @pytest.mark.parametrize("after_s", [0, 12])
+    def test_a_wall_clock_that_jumps_neither_ends_a_transaction_early_nor_keeps_it_open(
+        self, jump_s: int, after_s: int
+    ) -> None:
+        world = World()
+        producer = world.started(timeout_ms=25_000)
+        world.add(producer)
+        world.clock.advance(after_s)
+        world.clock.wall_offset_ms += jump_s * 1_000
+        world.clock.advance(24 - after_s)
+        assert world.state() == "Ongoing"
+        world.clock.advance(10)
+        assert world.state() == "CompleteAbort"
+
+    def test_the_next_transaction_has_all_of_its_time_whatever_the_wall_clock_says(self) -> None:
+        world = World()
+        producer = world.started(timeout_ms=25_000)
+        for _ in range(3):
+            world.add(producer)
+            world.clock.advance(20)
+            ended = world.end(producer, commit=True)
+            assert isinstance(ended, Producer)
+            producer = ended
+            world.clock.wall_offset_ms -= 20_000  # it begins in the same millisecond as the one before
+
     def test_many_time_outs_are_worked_off_in_parts(self) -> None:
         world = World()
         count = ABORTS_AT_ONCE_MAX + 20

@@ -6,8 +6,10 @@ import errno
 import fcntl
 import os
 import pathlib
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +18,68 @@ from penstock.runtime import disk_file, posix
 from penstock.runtime.files import DiskFileSystem
 
 fs = DiskFileSystem()
+
+
+@pytest.fixture(params=["named pipe", "device", "socket"])
+def special(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[str]:
+    """A path with something there that is no file. The pipe has a writer: to wait for one would be to wait for ever."""
+    path = f"{tmp_path}/x"
+    if request.param == "device":
+        os.symlink("/dev/zero", path)
+        yield path
+        return
+    if request.param == "socket":
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(path)
+            yield path
+        return
+    os.mkfifo(path)
+    writer = os.open(path, os.O_RDWR)
+    yield path
+    os.close(writer)
+
+
+def test_what_is_no_regular_file_is_refused_and_not_waited_for(special: str) -> None:
+    before = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for call in (
+        lambda: fs.open(special),
+        lambda: fs.open(special, writable=False),
+        lambda: fs.open(special, create=True),
+        lambda: fs.read_file(special),
+        lambda: fs.file_size(special),
+        lambda: fs.lock(special),
+    ):
+        with pytest.raises(OSError, match=r"not a regular file|No such device") as caught:  # a socket can't be opened
+            call()
+        assert caught.value.filename == special
+    fs.leave_note(special)
+    if before:
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_file_is_not_written_through_a_pipe_or_device_that_has_its_temporary_name(
+    special: str, tmp_path: pathlib.Path
+) -> None:
+    os.rename(special, f"{tmp_path}/checkpoint.tmp")
+    with pytest.raises(OSError, match=r"not a regular file|No such device"):
+        fs.write_file_atomically(f"{tmp_path}/checkpoint", b"0\n0\n")
+    assert not os.path.lexists(f"{tmp_path}/checkpoint")
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused_at_once(tmp_path: pathlib.Path) -> None:
+    os.mkfifo(f"{tmp_path}/x")
+    program = (
+        "import sys; from penstock.runtime.files import DiskFileSystem as F\n"
+        "for one in (F().read_file, F().leave_note, lambda path: F().write_file_atomically(path[:-1] + 'y', b'')):\n"
+        "    try: one(sys.argv[1])\n"
+        "    except OSError as error: print(error.strerror)"
+    )
+    os.mkfifo(f"{tmp_path}/y.tmp")
+    done = subprocess.run(
+        [sys.executable, "-c", program, f"{tmp_path}/x"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.splitlines()[0] == "not a regular file, but a named pipe"
+    assert len(done.stdout.splitlines()) == 2, "the note is nothing to fail over"
 
 
 def test_a_short_write_is_continued(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,13 +89,14 @@ def test_a_traceback_is_part_of_its_record() -> None:
         logger = logging.Logger("penstock.x")
         logger.addHandler(handler)
         try:
-            raise KeyError("gone")
-        except KeyError:
+            raise ValueError("gone \x1b[2J\x07")
+        except ValueError:
             logger.exception("met a bug")
         text = stream.getvalue()
-        assert "met a bug" in text and "Traceback" in text and "KeyError: 'gone'" in text
+        assert "met a bug" in text and "Traceback" in text and "ValueError: gone" in text
+        assert all(line.isprintable() for line in text.split("\n")), "a client's bytes may be in an error"
         if isinstance(formatter, JsonLines):
-            assert "KeyError" in json.loads(text)["traceback"]
+            assert "ValueError" in json.loads(text)["traceback"]
 
 
 @pytest.mark.parametrize(

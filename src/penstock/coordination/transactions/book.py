@@ -6,7 +6,7 @@ what was true before. Only ``replay`` changes what the records stand for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -64,6 +64,9 @@ class TransactionBook:
 
     def all_current(self) -> Iterator[Transaction]:
         return iter(self._transactions.values())
+
+    def unfinished_ids(self) -> Collection[str]:
+        return self._unfinished
 
     def unfinished(self) -> Iterator[Transaction]:
         return (self._transactions[transactional_id] for transactional_id in self._unfinished)

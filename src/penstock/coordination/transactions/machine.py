@@ -118,7 +118,10 @@ class TransactionMachine:
         _require_current(was, producer)
         if was.state is TransactionState.ONGOING and was.partitions.issuperset(partitions):
             return Decision(None)
-        return self._book.step(transitions.with_partitions(was, partitions, client_version, self._clock.now_ms()), None)
+        now = transitions.with_partitions(was, partitions, client_version, self._clock.now_ms())
+        if was.state is not TransactionState.ONGOING:
+            self.upkeep.began(now)
+        return self._book.step(now, None)
 
     def end(
         self, transactional_id: str, producer: Producer, *, is_commit: bool, client_version: int

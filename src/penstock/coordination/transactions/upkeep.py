@@ -1,10 +1,14 @@
-"""What time does to transactions: those that are open for too long are aborted, ids at rest for too long forgotten."""
+"""What time does to transactions: those that are open for too long are aborted, ids at rest for too long forgotten.
+
+How long a transaction is open is measured by the monotonic clock: a wall clock that jumps aborts none, and keeps none
+open. Only what was open before a restart has nothing but the time that its record says.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.config.transactions import TransactionSettings
 from penstock.coordination.runtime import Decision
@@ -27,6 +31,12 @@ SLICE_IDS = 5_000
 """Looked at, at a stretch: some milliseconds."""
 
 
+class _Open(NamedTuple):
+    started_ms: int
+    """What the record says; another one is another transaction."""
+    since_s: float
+
+
 class Upkeep:
     def __init__(
         self,
@@ -46,6 +56,7 @@ class Upkeep:
         self._abort = abort
         self._in_slices = in_slices
         self._timers: dict[Callable[[], None], TimerHandle] = {}
+        self._open: dict[str, _Open] = {}
         self._left_to_forget: Sequence[str] = ()
         self._is_closed = False
 
@@ -66,8 +77,13 @@ class Upkeep:
 
     # --- open for too long
 
+    def began(self, each: Transaction) -> None:
+        """It is open from now on."""
+        self._open[each.transactional_id] = _Open(each.started_ms, self._clock.monotonic())
+
     def _check_late(self) -> None:
         late = [each.transactional_id for each in self._book.unfinished() if self._is_late(each)]
+        self._open = {each: self._open[each] for each in self._book.unfinished_ids() if each in self._open}
         for transactional_id in late[:ABORTS_AT_ONCE_MAX]:
             self._time_out_soon(transactional_id)
         interval_s = self._settings().abort_check_interval_ms / 1_000
@@ -86,9 +102,17 @@ class Upkeep:
     def _is_late(self, each: Transaction) -> bool:
         return (
             each.state is TransactionState.ONGOING
-            and each.started_ms + each.timeout_ms < self._clock.now_ms()
+            and self._open_ms(each) > each.timeout_ms
             and self._book.is_written(each.transactional_id)
         )
+
+    def _open_ms(self, each: Transaction) -> float:
+        now_s = self._clock.monotonic()
+        known = self._open.get(each.transactional_id)
+        if known is None or known.started_ms != each.started_ms:  # it was open when this coordinator began
+            age_ms = max(0, self._clock.now_ms() - each.started_ms)
+            known = self._open[each.transactional_id] = _Open(each.started_ms, now_s - age_ms / 1_000)
+        return (now_s - known.since_s) * 1_000
 
     # --- at rest for too long
 

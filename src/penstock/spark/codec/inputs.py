@@ -52,11 +52,13 @@ class RecordColumns(NamedTuple):
         headers: pa.Array | None = None,
         timestamp: pa.Array | None = None,
         now_ms: int,
+        keeps_early: bool = False,
     ) -> RecordColumns:
         """Columns of equal length. Rows without a timestamp get ``now_ms``; a finer one is rounded down to ms.
 
         ``headers``: list<struct<key, value>>, null for none. Raises ``CannotEncode`` for a type that can't be taken,
-        a header without a name, or a timestamp below -1.
+        a header without a name, or a timestamp below -1 unless ``keeps_early``: Kafka's producers write none, but a
+        topic may hold some.
         """
         rows = len(value)
         for name, column in (("key", key), ("headers", headers), ("timestamp", timestamp)):
@@ -67,7 +69,7 @@ class RecordColumns(NamedTuple):
             bytes_of(key, rows, "key"),
             bytes_of(value, rows, "value"),
             _headers_of(headers, rows),
-            _timestamps_of(timestamp, rows, now_ms),
+            _timestamps_of(timestamp, rows, now_ms, keeps_early=keeps_early),
         )
 
 
@@ -141,20 +143,20 @@ def _refuse_nameless(
             raise CannotEncode(f"row {owners[0]} has a header without a name", row=int(owners[0]))
 
 
-def _timestamps_of(column: pa.Array | None, rows: int, now_ms: int) -> npt.NDArray[np.int64]:
+def _timestamps_of(column: pa.Array | None, rows: int, now_ms: int, *, keeps_early: bool) -> npt.NDArray[np.int64]:
     if column is None or pa.types.is_null(column.type):
         return np.full(rows, now_ms, np.int64)
     if not pa.types.is_timestamp(column.type):
         raise CannotEncode(f"the column timestamp is of type {column.type}; it has to be a timestamp")
     ticks = _numbers(column.buffers()[1], np.dtype(np.int64), column.offset, rows)
     if column.type.unit == "s":
-        timestamps = np.clip(ticks, -2, 2**53) * 1000
+        timestamps = np.clip(ticks, -(2**53), 2**53) * 1000
     else:
         timestamps = ticks // {"ms": 1, "us": 1_000, "ns": 1_000_000}[column.type.unit]
     if column.null_count:
         timestamps = np.where(_is_null(column), now_ms, timestamps)
-    # -1 is Kafka's word for "no time", and what was read must be writable again; below it there is nothing.
-    if rows and timestamps.min() < -1:
+    # -1 is Kafka's word for "no time".
+    if rows and not keeps_early and timestamps.min() < -1:
         row = int(np.argmin(timestamps >= -1))
         raise CannotEncode(f"row {row} has a timestamp before 1970", row=row)
     return np.ascontiguousarray(timestamps, np.int64)

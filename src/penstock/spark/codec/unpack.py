@@ -3,9 +3,9 @@
 ``scan`` checks every byte's place and notes where the records' parts lie; ``gather`` and ``find_headers`` then copy
 what was found into Arrow's buffers. The second pass checks nothing: nothing may be read that the first did not find.
 
-The rules are those of ``protocol.records.reader``, and two that a column of offsets needs: a record's offset lies
-within its batch's range, and one that is not above the record before it in the batch is passed over, as Kafka's
-consumer does.
+The rules are those of ``protocol.records.reader``, and three that columns need: a record's offset lies within its
+batch's range, and one that is not above the record before it in the batch is passed over, as Kafka's consumer does; a
+timestamp that microseconds can't count becomes the nearest that they can.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ OFFSET, TIMESTAMP_US, TIMESTAMP_TYPE = range(6, 9)
 FOUND_LINES = 9
 
 SOUND, TOO_SHORT, TOO_LONG, RECORD_CUT_OFF, WRONG_END, WRONG_HEADER_COUNT, NAMELESS_HEADER = range(7)
-NEGATIVE_COUNT, RECORDS_REMAIN, FOREIGN_OFFSET, WILD_TIMESTAMP = range(7, 11)
+NEGATIVE_COUNT, RECORDS_REMAIN, FOREIGN_OFFSET = range(7, 10)
 FAULTS = {
     TOO_SHORT: "Incorrect declared batch size, premature EOF reached",
     TOO_LONG: "a varint is longer than it may be",
@@ -55,13 +55,14 @@ FAULTS = {
     NEGATIVE_COUNT: "its count of records is negative",
     RECORDS_REMAIN: "Incorrect declared batch size, records still remaining in file",
     FOREIGN_OFFSET: "a record's offset is not one of the batch's",
-    WILD_TIMESTAMP: "a record's timestamp is beyond what microseconds can count",
 }
 """What can be wrong. Helpers return it negated in place of a position."""
 
-# Sums are compared before they are made: the compiler takes it that none goes beyond 64 bits.
+# Sums are compared before they are made, or unsigned: the compiler takes it that no signed one goes beyond 64 bits.
 OFFSET_MAX = 2**63 - 1
 MS_MAX = OFFSET_MAX // 1000
+"""The last millisecond that microseconds can count. A producer may write any number: one beyond stands for the last, or
+for the first, -MS_MAX."""
 HEADER_OVERHEAD_BYTES = 8
 """What a header counts in a chunk's size besides its bytes: many empty ones take room too."""
 
@@ -193,6 +194,12 @@ def _big_endian(data: Bytes, position: int, size: int) -> Number:
     return value
 
 
+@inlined
+def _wrapped_sum(one: Number, other: Number) -> Number:
+    """Modulo 2**64, as Java adds: so a batch's timestamps are for every consumer."""
+    return np.int64(np.uint64(one) + np.uint64(other))
+
+
 @compiled(BYTES, TABLE, NUMBER, NUMBER, OUT_NUMBERS, NUMBER, FLAG, FLAG, FLAG, FLAG, TABLE, OUT_NUMBERS)
 def scan(
     data: Bytes,
@@ -273,17 +280,8 @@ def scan(
             if is_timestamp_wanted:
                 timestamp = max_timestamp
                 if not is_append_time:
-                    if timestamp_delta >= 0:
-                        is_wild = base_timestamp > MS_MAX - timestamp_delta
-                    else:
-                        is_wild = base_timestamp < -MS_MAX - timestamp_delta
-                    if is_wild:
-                        fault = WILD_TIMESTAMP
-                        break
-                    timestamp = base_timestamp + timestamp_delta
-                if timestamp > MS_MAX or timestamp < -MS_MAX:
-                    fault = WILD_TIMESTAMP
-                    break
+                    timestamp = _wrapped_sum(base_timestamp, timestamp_delta)
+                timestamp = min(max(timestamp, -MS_MAX), MS_MAX)
                 found[TIMESTAMP_US, rows] = timestamp * 1000
             if is_key_wanted:
                 found[KEY_START, rows] = key_start

@@ -199,5 +199,6 @@ class Restore:
             "txnAppId": ready.app_id,
             "txnVersion": str(ready.chunk),
             "stagingDir": staging,
+            "earlyTimestamps": "keep",  # some producer had them
             **self._settings.security,
         }

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 import tempfile
+from pathlib import Path
 
+from penstock.runtime.private_folder import NotOurs, make_private
 from penstock.spark.sink.errors import SinkFailed
 from penstock.spark.sink.options import SinkOptions
 
@@ -33,9 +34,9 @@ def _absolute(location: str) -> str:
 
 def _private_folder() -> str:
     """The same for every write of this user on this machine, so that a later one finds what a killed one left."""
-    path = os.path.join(tempfile.gettempdir(), f"penstock-staging-{os.getuid()}")
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    found = os.lstat(path)
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise SinkFailed(f"the temporary folder {path} is not ours alone: give the option stagingDir")
-    return path
+    path = Path(tempfile.gettempdir()) / f"penstock-staging-{os.getuid()}"
+    try:
+        make_private(path)
+    except NotOurs:
+        raise SinkFailed(f"the temporary folder {path} is not ours alone: give the option stagingDir") from None
+    return str(path)

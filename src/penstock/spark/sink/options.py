@@ -38,6 +38,8 @@ class SinkOptions:
     """Of the application's write: what was written with this number is not written again."""
     skips_older: bool = True
     """Whether a number below the last that was written counts as written, too; else it is refused."""
+    keeps_early_timestamps: bool = False
+    """Whether times before 1970 are written; else they are refused, as by Kafka's producers."""
     compression: str = "none"
     level: int | None = None
     transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
@@ -66,6 +68,7 @@ def parse_sink_options(given: Mapping[str, str], *, is_stream: bool) -> SinkOpti
         app_id=app_id,
         version=version,
         skips_older=_skips_older(options, app_id),
+        keeps_early_timestamps=_keeps_early_timestamps(options),
         compression=compression,
         level=_level(options, compression),
         transaction_timeout_ms=options.number_setting(
@@ -117,6 +120,13 @@ def _skips_older(options: Given, app_id: str | None) -> bool:
     if text not in ("", "skip", "fail"):
         raise WrongOption(f"{names.TXN_OLDER}: {text!r} is neither skip nor fail")
     return text != "fail"
+
+
+def _keeps_early_timestamps(options: Given) -> bool:
+    text = (options.get(names.EARLY_TIMESTAMPS) or "refuse").strip().lower()
+    if text not in ("refuse", "keep"):
+        raise WrongOption(f"{names.EARLY_TIMESTAMPS}: {text!r} is neither refuse nor keep")
+    return text == "keep"
 
 
 def _text(options: Given, name: str) -> str | None:

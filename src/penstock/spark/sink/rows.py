@@ -100,6 +100,7 @@ class RowEncoder:
                 headers=column(HEADERS),
                 timestamp=column(TIMESTAMP),
                 now_ms=self._clock.now_ms(),
+                keeps_early=self._options.keeps_early_timestamps,
             )
         except CannotEncode as error:
             raise self._wrong(error) from None

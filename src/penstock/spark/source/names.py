@@ -56,6 +56,7 @@ COMPRESSION = "compression"
 TXN_APP_ID = "txnAppId"
 TXN_VERSION = "txnVersion"
 TXN_OLDER = "txnOlder"
+EARLY_TIMESTAMPS = "earlyTimestamps"
 CHECKPOINT_LOCATION = "checkpointLocation"
 QUERY_NAME = "queryName"
 
@@ -66,6 +67,7 @@ SINK_OPTIONS = (
     TXN_APP_ID,
     TXN_VERSION,
     TXN_OLDER,
+    EARLY_TIMESTAMPS,
     INCLUDE_HEADERS,
     CHECKPOINT_LOCATION,
     QUERY_NAME,
