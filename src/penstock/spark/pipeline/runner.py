@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from penstock.runtime.clock import SystemClock
 from penstock.spark.pipeline import preflight
-from penstock.spark.pipeline.failures import RunBusy, RunFailed, WrongFolder
+from penstock.spark.pipeline.failures import PythonTooSlow, RunBusy, RunFailed, WrongFolder
 from penstock.spark.pipeline.figures import Figures
 from penstock.spark.pipeline.folder import Columns, Folder, TableColumns, known_columns
 from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
@@ -30,13 +30,15 @@ from penstock.spark.pipeline.status import StatusFile
 from penstock.spark.pipeline.steps import apply_step
 from penstock.spark.pipeline.tables import check_columns, sweep
 from penstock.spark.pipeline.targets import Targets, last_written
-from penstock.spark.pipeline.words import hide, is_state_changed, reason_of
+from penstock.spark.pipeline.words import hide, is_python_late, is_state_changed, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 LOOK_S = 0.5
+STARTS_MAX = 3
+"""How often queries are started, without a batch in between, before a Python that is too slow fails the run."""
 SPARK_SETTINGS = {
     # 200 shuffle partitions are for clusters: here each costs a task and a state store in every batch.
     "spark.sql.shuffle.partitions": "4",
@@ -170,8 +172,7 @@ class Runner:
         status.write("running", figures)
         state, reason = "stopped", None
         try:
-            while self._run_once(spark, plan, identity, figures, status, show, watch):
-                plan = self.plan(spark)  # tables are read anew
+            self._run_on(spark, plan, identity, figures, status, show, watch)
             state = "done"
         except RunFailed as error:
             state, reason = "failed", str(error)
@@ -203,6 +204,30 @@ class Runner:
             raise RunBusy(f"pipeline {self.pipeline.name} was run by another process meanwhile: run it again")
         return self._check_targets().written
 
+    def _run_on(
+        self,
+        spark: SparkSession,
+        plan: Plan,
+        identity: str,
+        figures: list[Figures],
+        status: StatusFile,
+        show: Show,
+        watch: Watcher,
+    ) -> None:
+        """Queries are started again when tables are to be read anew, and when Python was too slow for Spark."""
+        starts, batches = 0, 0
+        while True:
+            try:
+                if not self._run_once(spark, plan, identity, figures, status, show, watch):
+                    return
+            except PythonTooSlow:
+                done = sum(one.batches for one in figures)
+                starts, batches = (starts + 1 if done == batches else 1), done
+                if starts == STARTS_MAX:
+                    raise
+                self._sweep(plan)
+            plan = self.plan(spark)
+
     def _run_once(
         self,
         spark: SparkSession,
@@ -233,8 +258,8 @@ class Runner:
                     return True
                 self._wait(active[0])
         finally:
-            for query in queries:
-                _stop(query)
+            for query, one in zip(queries, figures, strict=False):  # not all may have been started
+                _stop(query, one)
 
     def _started(self, output: Output, identity: str, show: Show) -> StreamingQuery:
         from pyspark.errors import PySparkException
@@ -260,12 +285,15 @@ class Runner:
         where = (
             f"{output.sink.place}: sink {output.name}" if output.sink else f"the dead letters of {self.pipeline.name}"
         )
-        return RunFailed(hide(f"{where}: {reason_of(error)}", self.pipeline.secrets))
+        reason = reason_of(error)
+        kind = PythonTooSlow if is_python_late(reason) else RunFailed
+        return kind(hide(f"{where}: {reason}", self.pipeline.secrets))
 
 
-def _stop(query: StreamingQuery) -> None:
-    """Whatever it was doing is done again by the next run."""
+def _stop(query: StreamingQuery, figures: Figures) -> None:
+    """Whatever it was doing is done again by the next run; what it has done since the last look is counted."""
     try:
         query.stop()
+        figures.look(query)
     except Exception:
         pass  # the session is gone, and the query with it
