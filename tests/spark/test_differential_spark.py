@@ -19,8 +19,10 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from spark.engine import Engine
+from spark.lake_support import Pipelines, share_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -124,6 +126,50 @@ def test_a_stream_that_fails_and_starts_again_has_exactly_the_rows_that_a_client
                 query.awaitTermination(QUERY_S_MAX)
     found = [row for _, rows in sorted(batches.items()) for row in rows]
     assert in_order(found) == expected, topic
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_a_lake_and_a_snapshot_have_exactly_what_a_client_reads(
+    spark: SparkSession,
+    topics: list[RandomTopic],
+    number: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    topic = topics[number]
+    expected = topic.rows("read_committed")
+    share_session(spark, monkeypatch)
+    pipelines = Pipelines(topic.broker, capsys)
+    pipelines.json("archive", topic.name, "--to", str(tmp_path / "lake"))
+    archived = pq.read_table(tmp_path / "lake" / f"topic={topic.name}", partitioning=None)
+    named = archived.append_column("topic", pa.array([topic.name] * len(archived), pa.string()))
+    assert in_order([row for some in named.to_batches() for row in rows_of(some)]) == expected, topic
+    latest = pa.table(latest_of_each_key(expected))
+    for source in ((), ("--from", str(tmp_path / "lake"))):
+        table = tmp_path / f"table-{len(source)}"
+        pipelines.json("snapshot", topic.name, *source, "--to", str(table))
+        found = pq.read_table(table).sort_by("key")
+        found = found.set_column(5, "timestamp", found["timestamp"].cast(pa.timestamp("ms", "UTC")).cast(pa.int64()))
+        assert found.to_pylist() == latest.select(found.column_names).to_pylist(), topic
+
+
+def latest_of_each_key(rows: list[Row]) -> dict[str, list[Any]]:
+    """As the guide defines it: by offset in a partition, and by time where a key is in several."""
+    by_partition = {(row.key, row.partition): row for row in rows if row.key is not None}
+    latest: dict[bytes, Row] = {}
+    for row in sorted(by_partition.values(), key=lambda row: (row.timestamp_ms, row.partition)):
+        assert row.key is not None
+        latest[row.key] = row
+    kept = [latest[key] for key in sorted(latest) if latest[key].value is not None]
+    return {
+        "key": [row.key for row in kept],
+        "value": [row.value for row in kept],
+        "headers": [row.headers and [{"key": key, "value": value} for key, value in row.headers] for row in kept],
+        "partition": [row.partition for row in kept],
+        "offset": [row.offset for row in kept],
+        "timestamp": [row.timestamp_ms for row in kept],
+    }
 
 
 @pytest.mark.parametrize("number", range(TOPICS))

@@ -13,8 +13,3 @@ class RunBusy(RunFailed):
 
 class WrongFolder(RunFailed):
     """The checkpoint belongs to another pipeline, or to this one as it was."""
-
-
-class PythonTooSlow(RunFailed):
-    """Spark gives a Python process ten seconds to start, and has no setting for it: this machine is busy. Nothing is
-    lost, and the next start may be in time."""

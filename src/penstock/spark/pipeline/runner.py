@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from penstock.runtime.clock import SystemClock
 from penstock.spark.pipeline import preflight
-from penstock.spark.pipeline.failures import PythonTooSlow, RunBusy, RunFailed, WrongFolder
+from penstock.spark.pipeline.failures import RunBusy, RunFailed, WrongFolder
 from penstock.spark.pipeline.figures import Figures
 from penstock.spark.pipeline.folder import Columns, Folder, TableColumns, known_columns
 from penstock.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
 LOOK_S = 0.5
 STARTS_MAX = 3
-"""How often queries are started, without a batch in between, before a Python that is too slow fails the run."""
+"""How often a query is started, without a batch in between. Spark gives a Python process ten seconds to start, and has
+no setting for it: on a busy machine that may not be enough."""
 SPARK_SETTINGS = {
     # 200 shuffle partitions are for clusters: here each costs a task and a state store in every batch.
     "spark.sql.shuffle.partitions": "4",
@@ -165,14 +166,16 @@ class Runner:
         self._bound = self.folder.bind(pipeline, self._bound, plan.schemas, self._columns(plan), self.surveyed.starts)
         identity = str(self._bound["id"])
         preflight.create_topics(pipeline, self.bootstrap, self._timeout_s, self.surveyed.new_topics)
-        self._sweep(plan)
+        for output in plan.outputs:
+            self._sweep(output)
         begun_s = self._clock.monotonic()
         figures = [Figures(output.name, output.group, held.get(output.name, -1)) for output in plan.outputs]
         status = StatusFile(self.folder, pipeline, self.bootstrap, self._clock)
         status.write("running", figures)
         state, reason = "stopped", None
         try:
-            self._run_on(spark, plan, identity, figures, status, show, watch)
+            while self._run_once(spark, plan, identity, figures, status, show, watch):
+                plan = self.plan(spark)  # tables are read anew
             state = "done"
         except RunFailed as error:
             state, reason = "failed", str(error)
@@ -189,12 +192,11 @@ class Runner:
                 found[output.name] = TableColumns(self._known_columns(output.sink), output.columns, written)
         return found
 
-    def _sweep(self, plan: Plan) -> None:
-        """What a killed run has left under way."""
-        for output in plan.outputs:
-            self.folder.checkpoint(output.name).sweep()
-            if output.sink is not None and output.sink.kind == "parquet" and not output.sink.upsert:
-                sweep(output.sink)
+    def _sweep(self, output: Output) -> None:
+        """What a query that was killed has left under way."""
+        self.folder.checkpoint(output.name).sweep()
+        if output.sink is not None and output.sink.kind == "parquet" and not output.sink.upsert:
+            sweep(output.sink)
 
     def _lock(self) -> dict[str, int]:
         """The last batch that each target holds. Locked only now, for a lock is a file, and a run that is refused
@@ -203,30 +205,6 @@ class Runner:
         if self.folder.check(self.pipeline) != self._bound:
             raise RunBusy(f"pipeline {self.pipeline.name} was run by another process meanwhile: run it again")
         return self._check_targets().written
-
-    def _run_on(
-        self,
-        spark: SparkSession,
-        plan: Plan,
-        identity: str,
-        figures: list[Figures],
-        status: StatusFile,
-        show: Show,
-        watch: Watcher,
-    ) -> None:
-        """Queries are started again when tables are to be read anew, and when Python was too slow for Spark."""
-        starts, batches = 0, 0
-        while True:
-            try:
-                if not self._run_once(spark, plan, identity, figures, status, show, watch):
-                    return
-            except PythonTooSlow:
-                done = sum(one.batches for one in figures)
-                starts, batches = (starts + 1 if done == batches else 1), done
-                if starts == STARTS_MAX:
-                    raise
-                self._sweep(plan)
-            plan = self.plan(spark)
 
     def _run_once(
         self,
@@ -240,6 +218,7 @@ class Runner:
     ) -> bool:
         """Whether to go on with tables that are read anew."""
         queries: list[StreamingQuery] = []
+        late = dict.fromkeys((output.name for output in plan.outputs), 0)
         has_tables = any(not source.is_stream for source in self.pipeline.sources)
         until_s = self._clock.monotonic() + self.pipeline.refresh_s
         try:
@@ -247,9 +226,13 @@ class Runner:
                 queries.append(self._started(output, identity, show))
             while True:
                 active = [query for query in queries if query.isActive]
-                for query, one, output in zip(queries, figures, plan.outputs, strict=True):
-                    self._check(query, output)
-                    one.look(query)
+                for number, output in enumerate(plan.outputs):
+                    if self._is_late(queries[number], output, late):
+                        self._sweep(output)
+                        queries[number] = self._started(output, identity, show)
+                        active.append(queries[number])
+                    elif figures[number].look(queries[number]):
+                        late[output.name] = 0
                 watch(figures)
                 status.write("running", figures)
                 if not active:
@@ -275,19 +258,23 @@ class Runner:
         try:
             query.awaitTermination(LOOK_S)
         except PySparkException:
-            pass  # told by _check, with the sink that it is about
+            pass  # told by _is_late, with the sink that it is about
 
-    def _check(self, query: StreamingQuery, output: Output) -> None:
-        if not query.isActive and (failure := query.exception()) is not None:
+    def _is_late(self, query: StreamingQuery, output: Output, late: dict[str, int]) -> bool:
+        """Whether a query has ended, and only because Python was too slow for Spark: the next start may be in time.
+        ``RunFailed`` for what else it ended with, and where that has happened too often without a batch in between."""
+        if query.isActive or (failure := query.exception()) is None:
+            return False
+        late[output.name] += 1
+        if not is_python_late(failure) or late[output.name] == STARTS_MAX:
             raise self._failure(output, failure) from failure
+        return True
 
     def _failure(self, output: Output, error: BaseException) -> RunFailed:
         where = (
             f"{output.sink.place}: sink {output.name}" if output.sink else f"the dead letters of {self.pipeline.name}"
         )
-        reason = reason_of(error)
-        kind = PythonTooSlow if is_python_late(reason) else RunFailed
-        return kind(hide(f"{where}: {reason}", self.pipeline.secrets))
+        return RunFailed(hide(f"{where}: {reason_of(error)}", self.pipeline.secrets))
 
 
 def _stop(query: StreamingQuery, figures: Figures) -> None:
