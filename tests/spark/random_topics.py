@@ -248,6 +248,20 @@ class RandomTopic:
 
     def rows(self, isolation: str) -> list[Row]:
         """What librdkafka reads from the beginning to the end, by partition and offset."""
+        with self._consumer(isolation) as consumer:
+            consumer.assign([TopicPartition(self.name, n, OFFSET_BEGINNING) for n in range(self.partitions)])
+            return sorted(_until_the_end(consumer, self.partitions), key=lambda row: (row.partition, row.offset))
+
+    def offsets_at(self, timestamps_ms: dict[int, int], isolation: str) -> dict[int, int | None]:
+        """Where librdkafka would begin to read each partition; None: no record is so late."""
+        with self._consumer(isolation) as consumer:
+            asked = [TopicPartition(self.name, n, timestamp_ms) for n, timestamp_ms in timestamps_ms.items()]
+            found = consumer.offsets_for_times(asked, TIMEOUT_S)
+        assert not [one.error for one in found if one.error]
+        return {one.partition: None if one.offset < 0 else one.offset for one in found}
+
+    @contextlib.contextmanager
+    def _consumer(self, isolation: str) -> Iterator[Consumer]:
         consumer = Consumer(
             {
                 "bootstrap.servers": self.broker.bootstrap_servers,
@@ -259,8 +273,7 @@ class RandomTopic:
             }
         )
         try:
-            consumer.assign([TopicPartition(self.name, n, OFFSET_BEGINNING) for n in range(self.partitions)])
-            return sorted(_until_the_end(consumer, self.partitions), key=lambda row: (row.partition, row.offset))
+            yield consumer
         finally:
             consumer.close()
 

@@ -21,6 +21,8 @@ pytest.importorskip("numba")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from penstock.spark.source.batch import BatchReader
+from penstock.spark.source.options import parse_options
 from spark.engine import Engine
 from spark.lake_support import Pipelines, share_session
 
@@ -170,6 +172,40 @@ def latest_of_each_key(rows: list[Row]) -> dict[str, list[Any]]:
         "offset": [row.offset for row in kept],
         "timestamp": [row.timestamp_ms for row in kept],
     }
+
+
+@pytest.mark.parametrize("isolation", ISOLATIONS)
+@pytest.mark.parametrize("number", range(TOPICS))
+def test_times_lead_to_the_offsets_that_a_client_is_given(
+    topics: list[RandomTopic], number: int, isolation: str
+) -> None:
+    """Timestamps come in any order here, and are of both kinds."""
+    topic = topics[number]
+    expected = topic.rows(isolation)
+    chance = random.Random(topic.seed)
+    known = sorted({row.timestamp_ms for row in expected})
+    for _ in range(5):
+        first, last = sorted(chance.choice(known) + chance.choice((-1, 0, 1)) for _ in range(2))
+        partitions = range(topic.partitions)
+        start, end = (topic.offsets_at(dict.fromkeys(partitions, each), isolation) for each in (first, last))
+        given = given_for(
+            topic,
+            isolation,
+            startingOffsetsByTimestamp=json.dumps({topic.name: dict.fromkeys(partitions, first)}),
+            startingOffsetsByTimestampStrategy="latest",
+            endingTimestamp=str(last),
+        )
+        reader = BatchReader(parse_options(given, is_stream=False), COLUMNS)
+        found = [row for part in reader.partitions() for some in reader.read(part) for row in rows_of(some)]
+        beyond = float("inf")
+        wanted = [
+            row
+            for row in expected
+            if (beyond if (begin := start[row.partition]) is None else begin)
+            <= row.offset
+            < (beyond if (until := end[row.partition]) is None else until)
+        ]
+        assert in_order(found) == wanted, (topic, first, last)
 
 
 @pytest.mark.parametrize("number", range(TOPICS))

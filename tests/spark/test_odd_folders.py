@@ -36,7 +36,7 @@ def test_a_lake_in_a_folder_with_any_name_is_read_and_restored(
     assert len(rows_of_lake(lake, topic)) == 10
     said = pipelines.json("snapshot", topic, "--from", str(lake), "--to", str(odd / "table"))
     assert (said["records"], said["keys"]) == (10, 5)
-    pipelines.json("restore", topic, "--from", str(lake), "--to", f"{topic}-again")
+    pipelines.json("restore", topic, "--from", str(lake), "--as", f"{topic}-again")
     assert rows_of_topic(spark_broker, f"{topic}-again") == rows_of_topic(spark_broker, topic)
 
 
