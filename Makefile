@@ -22,7 +22,7 @@ test: $(VENV)/.ready
 	$(BIN)/pytest -n 2 --dist loadfile
 
 # The tests of Spark, in an environment of its own with the extra `spark` (1.4 GB); the ordinary run skips those of them
-# that need it.
+# that need it. Topics made by chance name their seed when a comparison fails: PENSTOCK_SPARK_SEED takes it.
 SPARK_VENV := .venv-spark
 spark-test: $(SPARK_VENV)/.ready
 	$(SPARK_VENV)/bin/pytest tests/spark

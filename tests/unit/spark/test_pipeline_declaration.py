@@ -98,6 +98,7 @@ def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
             ["p.toml:2: trigger is 'often', and should be 'once' or how often, such as '10 seconds'"],
         ),
         ("${HOST}", "${HOTS}", ["p.toml:5: broker: the environment has no variable HOTS"]),
+        ("${HOST}", "${HOST", ["p.toml:5: broker: bootstrap has a ${ without a }"]),
         (
             'topic = "clicks"',
             "topic = 5",
@@ -191,6 +192,11 @@ def test_what_is_secret_is_known_and_not_shown(tmp_path: Path) -> None:
             'topic = "sessions"',
             'topic = "x"\npartitions = 0',
             ["p.toml:21: sink out: partitions should be a whole number, 1 or more, and is the number 0"],
+        ),
+        (
+            'topic = "sessions"',
+            'topic = "x"\npartitions = 3000000000',
+            ["p.toml:21: sink out: partitions should be a whole number up to 2147483647, and is the number 3000000000"],
         ),
         (
             'topic = "clicks"',

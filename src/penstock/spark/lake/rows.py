@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from penstock.spark.lake.state import LakeFile, TopicState
+from penstock.spark.patterns import literal
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -36,7 +37,7 @@ def frame_of(session: SparkSession, lake: str, state: TopicState, spans: Spans) 
     paths = files_with(state, spans)
     if not paths:
         return None
-    return session.read.schema(SPARK_SCHEMA).parquet(*[f"{lake}/{path}" for path in paths])
+    return session.read.schema(SPARK_SCHEMA).parquet(*[literal(f"{lake}/{path}") for path in paths])
 
 
 def between(spans: Spans) -> Column:

@@ -261,6 +261,8 @@ class Declaration:
                 table.wrong(key, f"the environment has no variable {match[1]}")
             return known or ""
 
+        if "${" in _VARIABLE.sub("", value):
+            table.wrong(key, f"{key} has a ${{ without a }}")
         filled = _VARIABLE.sub(replaced, value)
         if is_kept_secret and filled:
             self._secrets.add(filled)

@@ -30,13 +30,16 @@ from penstock.spark.pipeline.status import StatusFile
 from penstock.spark.pipeline.steps import apply_step
 from penstock.spark.pipeline.tables import check_columns, sweep
 from penstock.spark.pipeline.targets import Targets, last_written
-from penstock.spark.pipeline.words import hide, is_state_changed, reason_of
+from penstock.spark.pipeline.words import hide, is_python_late, is_state_changed, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 LOOK_S = 0.5
+STARTS_MAX = 3
+"""How often a query is started, without a batch in between. Spark gives a Python process ten seconds to start, and has
+no setting for it: on a busy machine that may not be enough."""
 SPARK_SETTINGS = {
     # 200 shuffle partitions are for clusters: here each costs a task and a state store in every batch.
     "spark.sql.shuffle.partitions": "4",
@@ -163,7 +166,8 @@ class Runner:
         self._bound = self.folder.bind(pipeline, self._bound, plan.schemas, self._columns(plan), self.surveyed.starts)
         identity = str(self._bound["id"])
         preflight.create_topics(pipeline, self.bootstrap, self._timeout_s, self.surveyed.new_topics)
-        self._sweep(plan)
+        for output in plan.outputs:
+            self._sweep(output)
         begun_s = self._clock.monotonic()
         figures = [Figures(output.name, output.group, held.get(output.name, -1)) for output in plan.outputs]
         status = StatusFile(self.folder, pipeline, self.bootstrap, self._clock)
@@ -188,12 +192,11 @@ class Runner:
                 found[output.name] = TableColumns(self._known_columns(output.sink), output.columns, written)
         return found
 
-    def _sweep(self, plan: Plan) -> None:
-        """What a killed run has left under way."""
-        for output in plan.outputs:
-            self.folder.checkpoint(output.name).sweep()
-            if output.sink is not None and output.sink.kind == "parquet" and not output.sink.upsert:
-                sweep(output.sink)
+    def _sweep(self, output: Output) -> None:
+        """What a query that was killed has left under way."""
+        self.folder.checkpoint(output.name).sweep()
+        if output.sink is not None and output.sink.kind == "parquet" and not output.sink.upsert:
+            sweep(output.sink)
 
     def _lock(self) -> dict[str, int]:
         """The last batch that each target holds. Locked only now, for a lock is a file, and a run that is refused
@@ -215,6 +218,7 @@ class Runner:
     ) -> bool:
         """Whether to go on with tables that are read anew."""
         queries: list[StreamingQuery] = []
+        late = dict.fromkeys((output.name for output in plan.outputs), 0)
         has_tables = any(not source.is_stream for source in self.pipeline.sources)
         until_s = self._clock.monotonic() + self.pipeline.refresh_s
         try:
@@ -222,9 +226,13 @@ class Runner:
                 queries.append(self._started(output, identity, show))
             while True:
                 active = [query for query in queries if query.isActive]
-                for query, one, output in zip(queries, figures, plan.outputs, strict=True):
-                    self._check(query, output)
-                    one.look(query)
+                for number, output in enumerate(plan.outputs):
+                    if self._is_late(queries[number], output, late):
+                        self._sweep(output)
+                        queries[number] = self._started(output, identity, show)
+                        active.append(queries[number])
+                    elif figures[number].look(queries[number]):
+                        late[output.name] = 0
                 watch(figures)
                 status.write("running", figures)
                 if not active:
@@ -233,8 +241,8 @@ class Runner:
                     return True
                 self._wait(active[0])
         finally:
-            for query in queries:
-                _stop(query)
+            for query, one in zip(queries, figures, strict=False):  # not all may have been started
+                _stop(query, one)
 
     def _started(self, output: Output, identity: str, show: Show) -> StreamingQuery:
         from pyspark.errors import PySparkException
@@ -250,11 +258,17 @@ class Runner:
         try:
             query.awaitTermination(LOOK_S)
         except PySparkException:
-            pass  # told by _check, with the sink that it is about
+            pass  # told by _is_late, with the sink that it is about
 
-    def _check(self, query: StreamingQuery, output: Output) -> None:
-        if not query.isActive and (failure := query.exception()) is not None:
+    def _is_late(self, query: StreamingQuery, output: Output, late: dict[str, int]) -> bool:
+        """Whether a query has ended, and only because Python was too slow for Spark: the next start may be in time.
+        ``RunFailed`` for what else it ended with, and where that has happened too often without a batch in between."""
+        if query.isActive or (failure := query.exception()) is None:
+            return False
+        late[output.name] += 1
+        if not is_python_late(failure) or late[output.name] == STARTS_MAX:
             raise self._failure(output, failure) from failure
+        return True
 
     def _failure(self, output: Output, error: BaseException) -> RunFailed:
         where = (
@@ -263,9 +277,10 @@ class Runner:
         return RunFailed(hide(f"{where}: {reason_of(error)}", self.pipeline.secrets))
 
 
-def _stop(query: StreamingQuery) -> None:
-    """Whatever it was doing is done again by the next run."""
+def _stop(query: StreamingQuery, figures: Figures) -> None:
+    """Whatever it was doing is done again by the next run; what it has done since the last look is counted."""
     try:
         query.stop()
+        figures.look(query)
     except Exception:
         pass  # the session is gone, and the query with it

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from penstock.spark.pipeline.document import Document
 from penstock.spark.pipeline.mistakes import Mistakes, Place, nearest
 from penstock.spark.pipeline.toml_lines import Path
+from penstock.spark.source.values import INT_MAX
 
 T = TypeVar("T", bound=str)
 
@@ -91,6 +92,9 @@ class Table:
             return None
         if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
             self.wrong(key, f"{key} should be a whole number, {at_least} or more, and is {_called(value)}")
+            return None
+        if value > INT_MAX:
+            self.wrong(key, f"{key} should be a whole number up to {INT_MAX}, and is {_called(value)}")
             return None
         return value
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import functools
 import operator
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from penstock.spark.patterns import literal
 from penstock.spark.pipeline.checkpoint import Checkpoint
 from penstock.spark.pipeline.columns import column
 from penstock.spark.pipeline.failures import RunFailed
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 FILE_ROWS = 1_000_000
 """About so many rows in a file."""
-_GLOB = re.compile(r"([{}\[\]*?\\])")
 
 
 def check_upsert(frame: DataFrame, sink: Sink) -> None:
@@ -116,7 +115,7 @@ def _without_older(news: DataFrame, old: DataFrame, sink: Sink) -> DataFrame:
 
 def _version(frame: DataFrame, path: str) -> DataFrame:
     """Read anew for each use: a join of a frame with what was made of it would confuse its columns."""
-    return frame.sparkSession.read.parquet(_GLOB.sub(r"\\\1", path))
+    return frame.sparkSession.read.parquet(literal(path))
 
 
 def _same_key(old: DataFrame, news: DataFrame, sink: Sink) -> Column:

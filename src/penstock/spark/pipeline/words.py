@@ -76,6 +76,11 @@ def is_state_changed(error: BaseException) -> bool:
     return any(name in str(error) for name in _STATE_CHANGED)
 
 
+def is_python_late(error: BaseException) -> bool:
+    """Whether Spark gave up waiting for a Python process that it had started."""
+    return "Python worker failed to connect back" in str(error)
+
+
 def hide(text: str, secrets: Iterable[str]) -> str:
     """The text without any of these values."""
     for secret in sorted(secrets, key=len, reverse=True):

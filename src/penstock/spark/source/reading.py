@@ -11,7 +11,8 @@ Speed       Fetching goes on in a thread of its own while rows are decoded and h
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.client import Client, ClientError
@@ -40,13 +41,22 @@ def read_range(
 ) -> Iterator[pa.RecordBatch]:
     from penstock.spark.codec import decode_batches  # pyarrow and numba: for those who have something to read
 
+    with closing(fetch_range(options, wanted, topic_id)) as fetches:
+        for batches in fetches:
+            yield from decode_batches(batches, columns=columns)
+
+
+def fetch_range(
+    options: SourceOptions, wanted: OffsetRange, topic_id: bytes | None
+) -> Generator[list[FetchedBatch], None, None]:
+    """The same before it is decoded: batches that hold every record of the range that a reader may see."""
     with Link(options.client) as link:
         position = wanted.from_offset
         while position < wanted.end_offset:
             reading = _Reading(link, options, wanted._replace(from_offset=position), topic_id)
             try:
                 while batches := reading.next_batches():
-                    yield from decode_batches(batches, columns=columns)
+                    yield batches
                 return
             except ClientError as error:
                 position = reading.after(error)
