@@ -2,7 +2,8 @@
 
 A start pays for nothing that may never be asked for. When it is, the files of a module may be out of reach: there is no
 descriptor left, or an update has put another version in their place. So they are all imported soon after the start, one
-in each slice, and no request waits for more than one of them.
+in each slice, and no request waits for more than one of them. Only two libraries of megabytes each are left to those
+who need them (``model.libraries``).
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ MODULES = (
     "penstock.config.other_settings",
     "penstock.config.accepted_settings",
     "penstock.config.documentation",
-    "cramjam",  # compressed batches that have to be looked into
-    "re2",  # clients' regular expressions
     "encodings.utf_16_be",  # the order of names, and their lengths
     "encodings.utf_16_le",
 )
 
 
 def imported(names: Iterable[str], files: CodeFiles | None = None) -> Work[None]:
-    for name in names:
-        try:
-            with files.within_reach() if files is not None else nullcontext():
-                import_module(name)
-        except (ImportError, OSError) as error:  # it is tried again when it is needed
-            log.warning("%s can't be imported: %s", name, error)
-        yield None
-    if files is not None:
-        files.all_read()
+    try:
+        for name in names:
+            try:
+                with files.within_reach() if files is not None else nullcontext():
+                    import_module(name)
+            except Exception as error:  # whatever half a file may be; it is tried again when it is needed
+                log.warning("%s can't be imported: %s", name, error)
+            yield None
+    finally:
+        if files is not None:
+            files.all_read()
     log.debug("everything is imported")

@@ -196,6 +196,8 @@ class Server:
         """For a request that was dispatched before others have filled the memory with their answers. False: its client
         has gone away while it waited."""
         while self.response_memory.is_full:
+            if slot.connection.closed:
+                return False
             waiting = _Waiting(asyncio.get_running_loop().create_future())
             self.response_memory.wait(waiting)
             self.watch_memory()
@@ -205,9 +207,7 @@ class Server:
             finally:
                 slot.on_abandoned = None
                 self.response_memory.forget(waiting)
-            if slot.connection.closed:
-                return False
-        return True
+        return not slot.connection.closed
 
     def watch_memory(self) -> None:
         """A connection waits for memory."""

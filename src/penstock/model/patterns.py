@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from penstock.model.libraries import library
 from penstock.model.pattern_spread import spread
 from penstock.model.pattern_syntax import InvalidPattern, for_re2
 
@@ -104,8 +105,7 @@ def _compile(text: str) -> Any:
     if len(text) > LENGTH_MAX:
         raise InvalidPattern("expression too large")
     rewritten = for_re2(text).encode()
-    import re2
-
+    re2 = library("re2")
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True

@@ -22,7 +22,7 @@ from penstock.ports import Buffer
 from penstock.runtime import posix
 from penstock.runtime.disk_file import DiskFile, refuse_on_loop
 
-# Or a named pipe in the place of a file would be waited for, and a terminal would become ours. To a file it is nothing.
+# Or a named pipe in the place of a file would be waited for, and a terminal would become ours.
 _FILE_FLAGS = os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _DIRECTORY_FLAGS = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 
@@ -250,6 +250,7 @@ def _opened(path: str, flags: int, *, writable: bool) -> DiskFile:
     descriptor = os.open(path, flags, 0o644)
     try:
         check_regular(os.fstat(descriptor), path)
+        os.set_blocking(descriptor, True)  # some file systems of virtual machines give less to one that does not wait
         return DiskFile(descriptor, path, writable=writable)
     except BaseException:
         os.close(descriptor)

@@ -224,19 +224,20 @@ class LogReads:
     ) -> TimestampedOffset | None:
         """The first record with that timestamp or a later one, below ``up_to_end_offset``. ``look``: of the request."""
         look = look or self._log.ports.looks.begin(None)
-        await self._attempt(self.load_timestamps)
+        await self._attempt(lambda: self._load_timestamps(look))
         return await self._attempt(lambda: timestamps.first_at(self._log, timestamp, up_to_end_offset, look))
 
     async def max_timestamp(self, *, up_to_end_offset: int, look: Look | None = None) -> TimestampedOffset | None:
         """The first record with the largest timestamp of the log; None if it is not below ``up_to_end_offset``."""
         look = look or self._log.ports.looks.begin(None)
-        await self._attempt(self.load_timestamps)
+        await self._attempt(lambda: self._load_timestamps(look))
         return await self._attempt(lambda: timestamps.largest(self._log, up_to_end_offset, look))
 
-    async def load_timestamps(self) -> None:
-        """Have the largest timestamp of every segment in memory."""
+    async def _load_timestamps(self, look: Look) -> None:
+        """Have the largest timestamp of every segment in memory. Raises ``LookGivenUp``."""
         for segment in list(self._log.segments):
             if segment.max_timestamp is None:
+                look.go_on()
                 await self.load(segment)
 
     # --- files --------------------------------------------------------------------------------------------------------

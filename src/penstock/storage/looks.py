@@ -35,8 +35,8 @@ TURNS_AT_ONCE = 2
 """Threads. They compete with the loop for the interpreter, so that more would gain nothing."""
 JOBS_AT_ONCE = 2
 """Processes. Each may take three times the size that a batch may have inside."""
-LOOK_S_MAX = 30.0
-"""As long as clients wait for an answer."""
+LOOK_S_MAX = 25.0
+"""Less than clients wait for an answer (30 s by default): what was found until then reaches them."""
 WATCH_S = 0.25
 """How often it is checked whether the client of a job at length is still there."""
 
@@ -130,6 +130,11 @@ class Look:
             return await done
         finally:
             job.cancel()  # its answer is not wanted any more
+
+    def go_on(self) -> None:
+        """Raises ``LookGivenUp`` when nobody waits for it any more."""
+        if (over := self.why_over) is not None:
+            raise over
 
     @property
     def why_over(self) -> LookGivenUp | None:

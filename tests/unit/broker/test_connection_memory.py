@@ -230,6 +230,7 @@ def test_a_request_whose_client_has_gone_does_not_go_on_waiting_for_room() -> No
         await asyncio.sleep(0)
         waiting.connection_lost(None)
         assert not await task
+        assert not await world.server.room_for_an_answer(waiting.park()), "nor does it begin to"
         assert not world.server.response_memory.has_waiters
 
     in_loop(check, response_memory_bytes_max=1_000)

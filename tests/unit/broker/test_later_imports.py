@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +46,13 @@ def test_a_module_that_is_not_there_keeps_no_other_from_being_imported(caplog: p
     caplog.set_level(logging.DEBUG)
     finish_now(later.imported(["penstock.nothing", "string"]))
     assert "penstock.nothing can't be imported" in caplog.text and "everything is imported" in caplog.text
+
+
+def test_a_module_that_is_broken_keeps_no_other_from_being_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "half_a_module.py").write_text("def half(")
+    monkeypatch.syspath_prepend(tmp_path)
+    caplog.set_level(logging.DEBUG)
+    finish_now(later.imported(["half_a_module", "string"]))
+    assert "half_a_module can't be imported" in caplog.text and "everything is imported" in caplog.text

@@ -19,7 +19,7 @@ from penstock.broker.handlers.join_group import PROTOCOLS_MAX
 from penstock.broker.handlers.leave_group import MEMBERS_AT_ONCE
 from penstock.broker.topic_answers import PARTITIONS_AT_ONCE
 from penstock.cluster.topics import NewTopic
-from penstock.model import ErrorCode
+from penstock.model import BrokerError, ErrorCode
 from penstock.protocol.schema.join_group import JoinGroupRequest
 from penstock.protocol.schema.leave_group import LeaveGroupRequest
 from penstock.protocol.schema.offset_commit import OffsetCommitRequest
@@ -82,14 +82,16 @@ def test_very_many_offsets_are_committed_in_parts_and_answered_as_one() -> None:
     with_coordinators(scenario)
 
 
-def leads_for(broker: Coordinators, parts: int) -> None:
-    """So many writes from now on; then this broker no longer leads the group's partition."""
+def leads_for(broker: Coordinators, parts: int, then: ErrorCode | None = None) -> None:
+    """So many writes from now on; then this broker no longer leads the group's partition, or writes fail otherwise."""
     runtime = broker.broker.groups.runtime
     write, writes = runtime.write, 0
 
     async def some(key: str, decide: Any) -> Any:
         nonlocal writes
         writes += 1
+        if then is not None and writes > parts:
+            raise BrokerError(then)
         if writes == parts + 1:
             runtime.resign(runtime._partition_of(key))
         return await write(key, decide)
@@ -199,19 +201,33 @@ def test_offsets_that_could_not_be_deleted_any_more_are_told_one_by_one() -> Non
     async def scenario(broker: Coordinators) -> None:
         await with_wide_topic(broker)
         await broker.ask(offset_commit, 9, commit_of((WIDE, PARTITIONS)))
-        leads_for(broker, 1)
-        partitions = [OffsetDeleteRequest.OffsetDeleteRequestPartition(n) for n in range(PARTITIONS)]
-        topics = [OffsetDeleteRequest.OffsetDeleteRequestTopic(WIDE, partitions)]
-        answer = await broker.ask(offset_delete, 0, OffsetDeleteRequest(group_id=GROUP, topics=topics))
+        leads_for(broker, 1, then=ErrorCode.NOT_ENOUGH_REPLICAS)
+        answer = await broker.ask(offset_delete, 0, delete_all())
         [(_, rows)] = told(answer)
         assert answer.error_code == 0
-        assert [code for _, code in rows] == [0] * PARTITIONS_AT_ONCE + [ErrorCode.NOT_COORDINATOR] * (
+        assert [code for _, code in rows] == [0] * PARTITIONS_AT_ONCE + [ErrorCode.NOT_ENOUGH_REPLICAS] * (
             PARTITIONS - PARTITIONS_AT_ONCE
         )
-        none = await broker.ask(offset_delete, 0, OffsetDeleteRequest(group_id=GROUP, topics=topics))
-        assert (none.error_code, none.topics) == (ErrorCode.NOT_COORDINATOR, [])
+        none = await broker.ask(offset_delete, 0, delete_all())
+        assert (none.error_code, none.topics) == (ErrorCode.NOT_ENOUGH_REPLICAS, [])
 
     with_coordinators(scenario)
+
+
+def test_a_client_is_told_to_delete_its_offsets_again_when_the_coordinator_moves_in_the_middle() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        await with_wide_topic(broker)
+        await broker.ask(offset_commit, 9, commit_of((WIDE, PARTITIONS)))
+        leads_for(broker, 1)
+        answer = await broker.ask(offset_delete, 0, delete_all())
+        assert (answer.error_code, answer.topics) == (ErrorCode.NOT_COORDINATOR, [])
+
+    with_coordinators(scenario)
+
+
+def delete_all() -> OffsetDeleteRequest:
+    partitions = [OffsetDeleteRequest.OffsetDeleteRequestPartition(n) for n in range(PARTITIONS)]
+    return OffsetDeleteRequest(group_id=GROUP, topics=[OffsetDeleteRequest.OffsetDeleteRequestTopic(WIDE, partitions)])
 
 
 @pytest.mark.parametrize("strangers", [0, 5_000])

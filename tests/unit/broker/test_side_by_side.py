@@ -13,7 +13,7 @@ from penstock.broker.context import Context
 from penstock.broker.handlers import delete_records, list_offsets
 from penstock.broker.side_by_side import AT_ONCE, side_by_side
 from penstock.coordination.slices import Slices
-from penstock.model import TopicPartition
+from penstock.model import ErrorCode, TopicPartition
 from penstock.protocol.schema.delete_records import DeleteRecordsRequest
 from penstock.protocol.schema.list_offsets import ListOffsetsRequest
 from simulation.harness.clock import ManualClock
@@ -107,6 +107,32 @@ def test_partitions_of_different_topics_are_asked_for_their_offsets_together() -
             ((7, 7), (3, 3))
         }
         assert partitions.under_way.most == AT_ONCE
+
+    with_coordinators(scenario)
+
+
+def test_no_partition_is_asked_any_more_for_a_client_that_has_gone() -> None:
+    async def scenario(broker: Coordinators) -> None:
+        client = SimpleNamespace(closed=False)
+        asked = []
+
+        class Partitions(SlowPartitions):
+            def partition(self, tp: TopicPartition) -> Any:
+                found = super().partition(tp)
+
+                async def settle() -> None:
+                    asked.append(tp)
+                    client.closed = True
+
+                return SimpleNamespace(**{**vars(found), "settle": settle})
+
+        broker.broker.replicas = Partitions()  # type: ignore[assignment]
+        topic, partition = ListOffsetsRequest.ListOffsetsTopic, ListOffsetsRequest.ListOffsetsPartition
+        wanted = [partition(partition_index=index, timestamp=-1) for index in range(10 * AT_ONCE)]
+        request = ListOffsetsRequest(topics=[topic(name="t", partitions=wanted)])
+        answer = await list_offsets.handle(Context(broker.broker, broker.listener, 11, asker=client), request)
+        codes = [row.error_code for row in answer.topics[0].partitions]
+        assert len(asked) == 1 and codes == [0] + [ErrorCode.REQUEST_TIMED_OUT] * (10 * AT_ONCE - 1)
 
     with_coordinators(scenario)
 

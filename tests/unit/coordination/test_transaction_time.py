@@ -174,11 +174,22 @@ class TestExpiry:
         world = World(settings=TransactionSettings(id_expiration_ms=1))
         for number in range(7):
             world.started(f"{number}")
-        works: list[Work[list[str] | None]] = []
-        world.machine.upkeep._in_slices = lambda what, work, done: works.append(work)  # type: ignore[assignment]
+        works: dict[str, Work[list[str] | None]] = {}
+        world.machine.upkeep._in_slices = lambda what, work, done: works.setdefault(what, work)  # type: ignore
         world.clock.advance(HOUR_S)
-        (work,) = works
-        assert sum(1 for _ in work) == 3
+        assert sum(1 for _ in works["look for expired transactional ids"]) == 3
+
+    def test_open_transactions_are_looked_at_in_slices(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(upkeep, "SLICE_IDS", 2)
+        world = World()
+        for number in range(7):
+            world.add(world.started(f"{number}", timeout_ms=60_000), name=f"{number}")
+        works: dict[str, Work[list[str] | None]] = {}
+        world.machine.upkeep._in_slices = lambda what, work, done: works.setdefault(what, work)  # type: ignore
+        world.clock.advance(10)
+        assert sum(1 for _ in works["look for late transactions"]) == 6, (
+            "three for them, three for what is known of them"
+        )
 
     def test_an_id_that_is_used_again_before_its_tombstone_is_written_is_kept(self) -> None:
         world = World(settings=TransactionSettings(id_expiration_ms=60_000))

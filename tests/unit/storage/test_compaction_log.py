@@ -109,6 +109,35 @@ def test_batches_keep_their_codec_and_their_timestamps(codec: str) -> None:
     run(test)
 
 
+def test_segments_of_which_nothing_stays_hold_no_batch_and_are_read_over() -> None:
+    async def test() -> None:
+        rig, log = await compacted_log(msgspec.structs.replace(COMPACTED, segment_bytes=150))
+        await rig.append(log, keyed(("first", "1")))
+        for number in range(20):
+            await log.roll()
+            await rig.append(log, keyed(("again", f"{number}" + "x" * 60)))
+        await log.roll()
+        await rig.append(log, keyed(("other", "1")))
+        await compact(rig, log)
+        assert sum(1 for segment in log.segments if not segment.size_bytes) > 10
+        expected = [(0, b"first"), (20, b"again"), (21, b"other")]
+        batches = await batches_of(log)
+        assert [(r.offset, r.key) for r in await kept(log)] == expected
+        assert [batch.count for batch in batches] == [1, 1, 1]
+        found = await log.offset_for_timestamp(NOW_MS, up_to_end_offset=log.log_end_offset)
+        assert found is not None and found.offset == 0
+        await rig.die()
+        log = await rig.open()
+        assert [(r.offset, r.key) for r in await kept(log)] == expected
+        await rig.append(log, keyed(("other", "2")))
+        await compact(rig, log)
+        assert all(segment.size_bytes for segment in list(log.segments)[:-1]), "the next round merges them"
+        assert [(r.offset, r.key) for r in await kept(log)] == [(0, b"first"), (20, b"again"), (22, b"other")]
+        await rig.tasks.cancel_all()
+
+    run(test)
+
+
 def test_a_tombstone_stays_for_its_time_and_then_goes() -> None:
     async def test() -> None:
         rig, log = await compacted_log()

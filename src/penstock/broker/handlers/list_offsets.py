@@ -15,7 +15,6 @@ Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and E
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
 from typing import NamedTuple
 
 from penstock.broker.api import Api
@@ -26,7 +25,6 @@ from penstock.broker.side_by_side import side_by_side
 from penstock.model import BrokerError, ErrorCode, TopicPartition
 from penstock.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from penstock.replication.partition import Partition
-from penstock.storage.looks import Look
 
 API = Api(key=2, versions=range(1, 12), name="ListOffsets")
 LOOKS_INTO_RECORDS = True
@@ -96,10 +94,7 @@ class _Asked:
         self._ctx = ctx
         self._request = request
         self._repeated = repeated
-
-    @cached_property
-    def _look(self) -> Look:
-        return self._ctx.broker.logs.looks.begin(self._ctx.asker)
+        self._look = ctx.broker.logs.looks.begin(ctx.asker)
 
     async def row(self, asked: tuple[str, Wanted]) -> Row:
         name, wanted = asked
@@ -131,6 +126,7 @@ class _Asked:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
         partition.require_leader(wanted.current_leader_epoch)
         if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
+            self._look.go_on()
             await partition.settle()
             partition.require_leader(wanted.current_leader_epoch)
         return await self._find(partition, wanted.timestamp, _visible_end(partition, request))

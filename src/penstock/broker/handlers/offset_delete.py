@@ -3,7 +3,7 @@
 Behaviour   Forgets a group's offsets of some partitions. Topics that a member subscribes to are left alone:
             GROUP_SUBSCRIBED_TO_TOPIC; where it can't be known what members read (other protocols than consumers'),
             the group must be empty. More than 500 partitions go in several steps; what fails after the first one is
-            told of each partition.
+            told of each partition, unless the whole request may be sent again: that is how clients take these errors.
 """
 
 from __future__ import annotations
@@ -26,6 +26,13 @@ Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 Row = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
+ASK_AGAIN = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+
+
 async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     if not is_allowed(ctx, Operation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -41,7 +48,7 @@ async def handle(ctx: Context, request: OffsetDeleteRequest) -> OffsetDeleteResp
         try:
             answer = await ctx.broker.groups.write(request.group_id, lambda machine: machine.offsets.delete(part))
         except BrokerError as failed:
-            if is_first:
+            if is_first or failed.code in ASK_AGAIN:
                 raise
             return refused, [_refused(topic.name, topic.partitions, failed.code) for topic in good]
         is_first = False

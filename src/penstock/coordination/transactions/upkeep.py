@@ -82,8 +82,29 @@ class Upkeep:
         self._open[each.transactional_id] = _Open(each.started_ms, self._clock.monotonic())
 
     def _check_late(self) -> None:
-        late = [each.transactional_id for each in self._book.unfinished() if self._is_late(each)]
-        self._open = {each: self._open[each] for each in self._book.unfinished_ids() if each in self._open}
+        work = while_wanted(self._late(), lambda: not self._is_closed)
+        self._in_slices("look for late transactions", work, self._abort_soon)
+
+    def _late(self) -> Work[list[str]]:
+        """No more of them than one check acts on, and one."""
+        late = []
+        for number, each in enumerate(list(self._book.unfinished()), start=1):
+            if self._is_late(each):
+                late.append(each.transactional_id)
+                if len(late) > ABORTS_AT_ONCE_MAX:
+                    break
+            if number % SLICE_IDS == 0:
+                yield None
+        for number, transactional_id in enumerate(list(self._open), start=1):
+            if transactional_id not in self._book.unfinished_ids():
+                del self._open[transactional_id]
+            if number % SLICE_IDS == 0:
+                yield None
+        return late
+
+    def _abort_soon(self, late: list[str] | None) -> None:
+        if late is None:
+            return
         for transactional_id in late[:ABORTS_AT_ONCE_MAX]:
             self._time_out_soon(transactional_id)
         interval_s = self._settings().abort_check_interval_ms / 1_000

@@ -14,6 +14,7 @@ import struct
 import zlib
 from types import ModuleType
 
+from penstock.model.libraries import library
 from penstock.ports import Buffer
 from penstock.protocol.records.errors import CorruptBatch, DecompressedTooLarge, UnknownCodec
 
@@ -63,9 +64,8 @@ def compress(codec: int, payload: Buffer, level: int | None = None) -> bytes:
 
 def _cramjam() -> ModuleType:
     """Imported on first use: a broker that never looks inside a batch never needs it."""
-    import cramjam
-
-    return cramjam
+    module: ModuleType = library("cramjam")
+    return module
 
 
 def _decompress_growing(module: ModuleType, payload: Buffer, size_bytes_max: int) -> bytes:

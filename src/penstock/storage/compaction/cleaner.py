@@ -10,9 +10,10 @@ decides the pace, swaps each group in before the next is begun, and may stop at 
 
 Promises    the latest record of each key below the end stays, unless it is a tombstone whose time is over; so does
             every record that the map does not reach. Offsets never change. The batch with a producer's last sequence
-            and the last batch of each new segment stay, if only as headers. Records of aborted transactions go,
-            and hide nobody else's. A transaction's marker stays as long as there are batches of it, and then as long
-            as a tombstone would: who has read a record of it may still have to learn of its end.
+            and the last batch of all stay, if only as headers; segments of which nothing stays are left empty. Records
+            of aborted transactions go, and hide nobody else's. A transaction's marker stays as long as there are
+            batches of it, and then as long as a tombstone would: who has read a record of it may still have to learn
+            of its end.
 Memory      the map (``map_bytes_max``, exceeded by one batch at most), plus a few reads and writes.
 """
 
@@ -73,7 +74,7 @@ class _Cleaning:
             index_bytes_max=job.index_bytes_max,
             interval_bytes=job.index_interval_bytes,
         ):
-            yield from self._clean_group(group)
+            yield from self._clean_group(group, last=segments[-1])
         yield self._progress()  # the rest: small logs have their share in the pace, too
         yield Cleaned(
             self._map_end_offset, self._bytes_read, self._bytes_written, self._records_read, self._records_kept
@@ -103,7 +104,7 @@ class _Cleaning:
 
     # --- second reading -----------------------------------------------------------------------------------------------
 
-    def _clean_group(self, group: list[SegmentToClean]) -> Iterator[Step]:
+    def _clean_group(self, group: list[SegmentToClean], last: SegmentToClean) -> Iterator[Step]:
         job = self._job
         files: CleanedFiles | None = None
         if len(group) > 1:
@@ -113,7 +114,8 @@ class _Cleaning:
                 position = 0
                 for header, batch in self._batches(segment):
                     start, position = position, position + header.size_bytes
-                    is_last = segment is group[-1] and position == segment.size_bytes
+                    # Not that of each segment: librdkafka gives up a partition after ten answers without a record.
+                    is_last = segment is last and position == segment.size_bytes
                     result = self._filter(batch, header, is_last=is_last)
                     if result is not batch and files is None:
                         files = self._copy_start(segment, start)
