@@ -221,14 +221,13 @@ class RandomTopic:
         """Everything that is there is decided: once it fills some segments, some of it goes."""
         listed = self.broker.data_dir / "cleaner-offset-checkpoint"
         filler = self._producer()
-
-        def is_compacted() -> bool:
-            for number in range(20):
-                filler.produce(self.name, bytes(900), b"filler-%d" % (number % 2), partition=self._written[0])
+        for number in range(80):  # some segments: the last one is never compacted
+            filler.produce(self.name, bytes(900), b"filler-%d" % (number % 2), partition=self._written[0])
             assert filler.flush(TIMEOUT_S) == 0
-            return listed.exists() and f"{self.name} " in listed.read_text()
-
-        eventually(is_compacted, what=f"the compaction of {self.name}")
+        eventually(
+            lambda: listed.exists() and f"{self.name} {self._written[0]} " in listed.read_text(),
+            what=f"the compaction of {self.name}",
+        )
 
     def _delete_some(self) -> None:
         rows = self.rows("read_uncommitted")
