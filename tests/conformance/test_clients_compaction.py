@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from support.broker import BrokerProcess
 from support.waiting import eventually
@@ -124,17 +124,36 @@ def test_a_killed_worker_process_is_replaced_and_a_killed_broker_takes_it_along(
     assert not [name for name in broker.logs().splitlines() if "ERROR" in name]
 
 
-def test_settings_of_compaction_change_while_the_broker_runs(make_broker: Callable[..., BrokerProcess]) -> None:
-    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
-    broker = make_broker(settings={"log.cleaner.backoff.ms": 3_600_000}).start()
-    create(broker, "table")
-    produce(broker, "table", [(f"k{n % 5}", "v" * 100) for n in range(1_000)])
+def compact_from_now_on(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     entry = ConfigEntry("log.cleaner.backoff.ms", "20", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
-    assert len(consume(broker, "table")) == 1_000
     for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
+
+
+def test_many_segments_of_which_nothing_stays_are_no_obstacle_to_librdkafka(
+    make_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = make_broker(settings={"log.cleaner.backoff.ms": 3_600_000}).start()
+    create(broker, "table")
+    produce(broker, "table", [("first", "1"), *(("again", f"{n}" + "x" * 15_000) for n in range(60)), ("last", "1")])
+    compact_from_now_on(broker)
+
+    def is_compacted() -> bool:
+        return sum(file.stat().st_size for file in (broker.data_dir / "table-0").glob("*.log")) < 60_000
+
+    eventually(is_compacted, what=lambda: f"a compacted log\n{broker.logs()}", retry_on=(FileNotFoundError,))
+    found = [(offset, key) for offset, key, _ in consume(broker, "table")]
+    assert (found[0], found[-2:]) == ((0, b"first"), [(60, b"again"), (61, b"last")])
+    broker.stop()
+
+
+def test_settings_of_compaction_change_while_the_broker_runs(make_broker: Callable[..., BrokerProcess]) -> None:
+    broker = make_broker(settings={"log.cleaner.backoff.ms": 3_600_000}).start()
+    create(broker, "table")
+    produce(broker, "table", [(f"k{n % 5}", "v" * 100) for n in range(1_000)])
+    assert len(consume(broker, "table")) == 1_000
+    compact_from_now_on(broker)
     eventually(lambda: len(consume(broker, "table")) < 500, what=lambda: f"a compacted log\n{broker.logs()}")
     broker.stop()
