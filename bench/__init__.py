@@ -1,1 +1,1 @@
-"""Side-by-side benchmarks of Penstock, Apache Kafka and librdkafka's mock broker: `python -m bench`, see README.md."""
+"""Side-by-side benchmarks of Headpond, Apache Kafka and librdkafka's mock broker: `python -m bench`, see README.md."""

@@ -34,7 +34,7 @@ def main() -> int:
     plan = Plan.short() if options.quick else Plan()
     if options.repetitions:
         plan = replace(plan, repetitions=options.repetitions)
-    servers.Penstock.settings = tuple(options.set)
+    servers.Headpond.settings = tuple(options.set)
     servers.Before.commit = options.before
     only_one = be_the_only_one()  # held until the process ends
     if only_one is None:
@@ -96,7 +96,7 @@ def write(folder: Path, started: str, plan: Plan, outcomes: list[Outcome], bench
         "before": servers.Before.commit if servers.Before.name in bench.kinds else None,
         "machine": machine(bench),
         "plan": asdict(plan),
-        "penstock_settings": list(servers.Penstock.settings),
+        "headpond_settings": list(servers.Headpond.settings),
         "scenarios": [outcome.as_json() for outcome in outcomes],
     }
     path.write_text(json.dumps(content, indent=1) + "\n")
@@ -156,7 +156,7 @@ def say(text: str) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Penstock side by side with its peers.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Headpond side by side with its peers.")
     parser.add_argument("--quick", action="store_true", help="a short run, for a look")
     parser.add_argument("--only", default="", metavar="NAME,...", help="scenarios whose name contains one of these")
     parser.add_argument("--list", action="store_true", help="list the scenarios")
@@ -164,11 +164,11 @@ def arguments() -> argparse.Namespace:
         "--servers",
         default=",".join(servers.ORDINARY),
         metavar="NAME,...",
-        help="default: %(default)s; also: before, which is Penstock at an earlier commit",
+        help="default: %(default)s; also: before, which is Headpond at an earlier commit",
     )
     parser.add_argument("--before", default=before.COMMIT, metavar="COMMIT", help="of 'before'; default: %(default)s")
     parser.add_argument("--repetitions", type=int, default=0, metavar="N", help="runs per server")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for Penstock")
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for Headpond")
     parser.add_argument("--data-root", type=Path, default=BUILD, help="data folders are made and removed in here")
     parser.add_argument("--out", type=Path, default=report.RESULTS, help="results go here")
     parser.add_argument("--strict", action="store_true", help="exit 1 when a bar does not hold")

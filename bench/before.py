@@ -1,4 +1,4 @@
-"""Penstock as it was at a commit: a work tree and an environment of its own in bench/build/before, made on first use.
+"""Headpond as it was at a commit: a work tree and an environment of its own in bench/build/before, made on first use.
 
 build(commit)      check the commit out and install it, unless that is what is there already
 program()          the console script that the tree itself declares, whatever the package is called by now
@@ -15,7 +15,7 @@ import tomllib
 from .tools import BUILD, HERE
 
 COMMIT = "1704248"
-"""What `--servers penstock,before` compares with, unless `--before` names another commit."""
+"""What `--servers headpond,before` compares with, unless `--before` names another commit."""
 FOLDER = BUILD / "before"
 INSTALL_MAX_S = 600.0
 

@@ -51,7 +51,7 @@ class Bar:
     metric: Metric
     targets: tuple[tuple[str, float], ...] = ()
     absolute: float | None = None
-    subject: str = "penstock"
+    subject: str = "headpond"
 
     def judge(self, samples: Samples) -> dict[str, Any]:
         subject = self._values(samples, self.subject)
@@ -123,7 +123,7 @@ def ratios(figures: dict[str, dict[str, Any]]) -> dict[str, dict[str, dict[str, 
     """By row and metric, best and median against the same row of `before`; empty where there is none."""
     found: dict[str, dict[str, dict[str, float]]] = {}
     for name, shown in figures.items():
-        earlier = figures.get("before" if name == "penstock" else f"before, {name}", {})
+        earlier = figures.get("before" if name == "headpond" else f"before, {name}", {})
         for key in shown:
             if key in earlier and earlier[key]["best"] and earlier[key]["median"]:
                 ratio = {pick: shown[key][pick] / earlier[key][pick] for pick in ("best", "median")}

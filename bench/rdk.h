@@ -3,8 +3,8 @@
  * The confluent-kafka wheel carries librdkafka as a shared library, without headers. With these declarations our programs
  * link to that very library, so the load comes from the client that Python users have and nothing has to be installed.
  */
-#ifndef PENSTOCK_BENCH_RDK_H
-#define PENSTOCK_BENCH_RDK_H
+#ifndef HEADPOND_BENCH_RDK_H
+#define HEADPOND_BENCH_RDK_H
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>

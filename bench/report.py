@@ -62,7 +62,7 @@ def text(report: Report) -> str:
 def markdown(report: Report) -> str:
     """One row per scenario; the peers' columns appear only when one of the scenarios has them."""
     scenarios = report["scenarios"]
-    known = ["penstock", "before", "kafka", "kafka-fsync", "mock"]
+    known = ["headpond", "before", "kafka", "kafka-fsync", "mock"]
     servers = [name for name in known if any(name in scenario["figures"] for scenario in scenarios)]
     others = {name for scenario in scenarios for name in scenario["figures"]} - set(known)
     heads = ["load", *servers, *(["others"] if others else []), "bar", "measured", "holds"]

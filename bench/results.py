@@ -60,7 +60,7 @@ def _circumstances(scenario: Report, report: Report) -> str:
         f"{report['date']}, commit {report['commit']}" + (f", before: {report['before']}" if report["before"] else ""),
         f"{machine['cores']} cores ({machine['cpu']}), {machine['memory_gb']} GB, kernel {machine['kernel']}, "
         f"{machine['filesystem']}, Python {machine['python']}, load {machine['load_1_min']:.1f}",
-        *(f"`{setting}`" for setting in report["penstock_settings"]),
+        *(f"`{setting}`" for setting in report["headpond_settings"]),
         f"{runs} runs, best (median)",
     ]
     return "; ".join(parts)

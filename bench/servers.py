@@ -170,9 +170,9 @@ class Server:
             return wire.end_offset(topic, partition)
 
 
-class Penstock(Server):
-    name = "penstock"
-    title = "Penstock"
+class Headpond(Server):
+    name = "headpond"
+    title = "Headpond"
     settings: tuple[str, ...] = ()  # more --set arguments, from the command line of the bench
 
     def command(self) -> list[str]:
@@ -182,10 +182,10 @@ class Penstock(Server):
         return command
 
     def program(self) -> str:
-        beside_us = Path(sys.executable).parent / "penstock"
-        program = str(beside_us) if beside_us.exists() else shutil.which("penstock")
+        beside_us = Path(sys.executable).parent / "headpond"
+        program = str(beside_us) if beside_us.exists() else shutil.which("headpond")
         if program is None:
-            raise CannotStart("no penstock command in this environment")
+            raise CannotStart("no headpond command in this environment")
         return program
 
     def own(self, setting: str) -> str:
@@ -193,15 +193,15 @@ class Penstock(Server):
         return setting
 
 
-class Before(Penstock):
-    """Penstock at an earlier commit, from an environment of its own: to see what changed, in one run."""
+class Before(Headpond):
+    """Headpond at an earlier commit, from an environment of its own: to see what changed, in one run."""
 
     name = "before"
     commit = before.COMMIT  # or what the command line of the bench says
 
     def __init__(self, folder: Path, tools: Tools) -> None:
         super().__init__(folder, tools)
-        self.title = f"Penstock at {self.commit}"
+        self.title = f"Headpond at {self.commit}"
 
     def prepare(self) -> None:
         try:
@@ -213,15 +213,15 @@ class Before(Penstock):
         return before.program()
 
     def own(self, setting: str) -> str:
-        prefix = f"{Penstock.name}."
+        prefix = f"{Headpond.name}."
         return f"{before.script()}.{setting.removeprefix(prefix)}" if setting.startswith(prefix) else setting
 
 
-class PenstockMetrics(Penstock):
+class HeadpondMetrics(Headpond):
     """With its metrics port open, for whoever scrapes it."""
 
-    name = "penstock-metrics"
-    title = "Penstock, metrics scraped"
+    name = "headpond-metrics"
+    title = "Headpond, metrics scraped"
 
     def __init__(self, folder: Path, tools: Tools) -> None:
         super().__init__(folder, tools)
@@ -293,9 +293,9 @@ class Mock(Server):
 
 
 KINDS: dict[str, type[Server]] = {
-    kind.name: kind for kind in (Penstock, Before, PenstockMetrics, Kafka, KafkaFlushing, Mock)
+    kind.name: kind for kind in (Headpond, Before, HeadpondMetrics, Kafka, KafkaFlushing, Mock)
 }
-OURS = (Penstock.name, Before.name)
+OURS = (Headpond.name, Before.name)
 ORDINARY = tuple(name for name in KINDS if name != Before.name)
 """Those that run unless the command line names others."""
 

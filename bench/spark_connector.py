@@ -1,4 +1,4 @@
-"""Spark's own Kafka connector, the peer of `format("penstock")`: run by the Python of an environment of its own.
+"""Spark's own Kafka connector, the peer of `format("headpond")`: run by the Python of an environment of its own.
 
 `python spark_connector.py JARS`: each line of its input is {"bootstrap": ..., "topic": ...}; it reads the topic in
 local[2] and answers with a line, {"seconds": ..., "value_bytes": ...} or {"error": ...}. The session
@@ -22,7 +22,7 @@ def main() -> None:
     os.dup2(2, 1)
     spark = (
         SparkSession.builder.master("local[2]")
-        .appName("penstock-bench-connector")
+        .appName("headpond-bench-connector")
         .config("spark.jars", sys.argv[1])
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")

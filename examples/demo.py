@@ -9,29 +9,29 @@ import sys
 import tempfile
 from pathlib import Path
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 
 EXAMPLE = Path(__file__).parent / "clickstream"
 
 
 def main() -> int:
-    with tempfile.TemporaryDirectory(prefix="penstock-demo-") as name, Broker() as broker:
+    with tempfile.TemporaryDirectory(prefix="headpond-demo-") as name, Broker() as broker:
         folder = Path(name)
         shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
         print(f"a broker listens on {broker.bootstrap_servers}", flush=True)
-        environment = {**os.environ, "PENSTOCK_BOOTSTRAP_SERVER": broker.bootstrap_servers}
-        penstock = f'"{sys.executable}" -m penstock'
+        environment = {**os.environ, "HEADPOND_BOOTSTRAP_SERVER": broker.bootstrap_servers}
+        headpond = f'"{sys.executable}" -m headpond'
         for command in (
-            "penstock topics create clicks --partitions 2",
-            "python events.py clicks | penstock produce clicks --json",
-            "penstock pipeline run pipeline.toml",
-            "penstock consume sessions",
-            "penstock consume clickstream-dead-letters --show-headers",
-            "penstock groups describe clickstream",
-            "penstock pipeline status",
+            "headpond topics create clicks --partitions 2",
+            "python events.py clicks | headpond produce clicks --json",
+            "headpond pipeline run pipeline.toml",
+            "headpond consume sessions",
+            "headpond consume clickstream-dead-letters --show-headers",
+            "headpond groups describe clickstream",
+            "headpond pipeline status",
         ):
             print(f"\n$ {command}", flush=True)
-            line = command.replace("python ", f'"{sys.executable}" ').replace("penstock ", f"{penstock} ")
+            line = command.replace("python ", f'"{sys.executable}" ').replace("headpond ", f"{headpond} ")
             done = subprocess.run(line, shell=True, cwd=folder, env=environment, check=False)
             if done.returncode:
                 return done.returncode

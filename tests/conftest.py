@@ -1,6 +1,6 @@
 """Fixtures that tests of every kind share: brokers as real processes, raw connections, topics with names of their own.
 
-``PENSTOCK_TEST_BOOTSTRAP=host:port`` points the conformance tests at another broker, a real Apache Kafka for one: what
+``HEADPOND_TEST_BOOTSTRAP=host:port`` points the conformance tests at another broker, a real Apache Kafka for one: what
 passes there is by definition right. Tests that need to own the process are skipped then.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BUGS = re.compile(r"Traceback|Fatal error")
 """What a broker's log never says: a bug of ours, or what the event loop says of one."""
-OVERRIDE = os.environ.get("PENSTOCK_TEST_BOOTSTRAP")
+OVERRIDE = os.environ.get("HEADPOND_TEST_BOOTSTRAP")
 
 
 def pytest_configure() -> None:

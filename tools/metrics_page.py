@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from penstock.telemetry import catalogue
-from penstock.telemetry.families import Family
+from headpond.telemetry import catalogue
+from headpond.telemetry.families import Family
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "operations-metrics.md"
 BEGIN = "<!-- begin: made by tools/metrics_page.py -->\n"

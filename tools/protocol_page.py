@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.broker.routes import HANDLERS, handler_module
-from penstock.protocol.apis import APIS
+from headpond.broker.routes import HANDLERS, handler_module
+from headpond.protocol.apis import APIS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
 

@@ -17,7 +17,7 @@ from parity.recording import save  # noqa: E402
 
 
 def record(family: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="penstock-parity-") as folder:
+    with tempfile.TemporaryDirectory(prefix="headpond-parity-") as folder:
         scripts = dict(play_all(family, Path(folder), kafka))
     save(family, scripts)
     print(f"{family}: {len(scripts)} scripts")

@@ -1,6 +1,6 @@
 """Carry the field facts of a Kafka release over into our schema notation, or check ours against them.
 
-    python tools/schema_facts.py FOLDER            rewrite src/penstock/protocol/schema from Kafka's message JSONs
+    python tools/schema_facts.py FOLDER            rewrite src/headpond/protocol/schema from Kafka's message JSONs
     python tools/schema_facts.py FOLDER --check    compare the schema with them; exit 1 on a difference
 
 FOLDER holds the JSON resources of Kafka's jars, one sub-folder per jar (clients, group-coordinator,
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-SCHEMA = Path(__file__).parent.parent / "src" / "penstock" / "protocol" / "schema"
+SCHEMA = Path(__file__).parent.parent / "src" / "headpond" / "protocol" / "schema"
 sys.path.insert(0, str(SCHEMA.parent.parent.parent))
 
 # Keys spoken only between Kafka's own brokers and controllers: we have a metadata store instead.
@@ -212,7 +212,7 @@ def write_module(name: str, messages: list[MessageJson]) -> str:
         lines += ["from typing import Annotated", ""]
     if "fresh(" in words:
         lines += ["from msgspec import field as fresh", ""]
-    lines += [f"from penstock.protocol.types import {', '.join(ours)}", "", "", body, ""]
+    lines += [f"from headpond.protocol.types import {', '.join(ours)}", "", "", body, ""]
     return "\n".join(lines).replace("fresh(", "field(").replace("import field as fresh", "import field")
 
 
@@ -286,9 +286,9 @@ def default_text(f: FieldJson, message: MessageJson, *, nested: bool) -> str:
 
 
 def differences(name: str, messages: list[MessageJson]) -> Iterator[str]:
-    from penstock.protocol import facts
+    from headpond.protocol import facts
 
-    module = importlib.import_module(f"penstock.protocol.schema.{name}")
+    module = importlib.import_module(f"headpond.protocol.schema.{name}")
     for message in messages:
         ours = facts.message_facts(getattr(module, message.name))
         for what, theirs, mine in (

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from penstock.config.broker_settings import OWN_DEFAULTS
-from penstock.config.documentation import documentation
-from penstock.config.setting import LONG_MAX, TYPE_NAMES, Setting
-from penstock.config.settings import broker_settings
-from penstock.config.sources import variable_of
-from penstock.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
-from penstock.config.without_effect import security_reason
+from headpond.config.broker_settings import OWN_DEFAULTS
+from headpond.config.documentation import documentation
+from headpond.config.setting import LONG_MAX, TYPE_NAMES, Setting
+from headpond.config.settings import broker_settings
+from headpond.config.sources import variable_of
+from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.without_effect import security_reason
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
 
 _HEAD = """# Settings
 
-<!-- Made by tools/settings_page.py: change the registry in src/penstock/config, not this page. -->
+<!-- Made by tools/settings_page.py: change the registry in src/headpond/config, not this page. -->
 
-Names are Kafka's wherever Kafka has the setting; our own begin with `penstock.`. A value comes from, strongest first:
+Names are Kafka's wherever Kafka has the setting; our own begin with `headpond.`. A value comes from, strongest first:
 
 1. the topic's own settings (dynamic)
 2. this broker's dynamic settings
 3. the dynamic settings of all brokers
 4. the command line: `--listen`, `--advertise`, `--data-dir`, `--broker-id`, `--metrics-listen`, `--set name=value`
-5. the environment: `PENSTOCK_LISTEN` and so on, `PENSTOCK_SET=name=value,...`, or the setting's own variable:
-   `PENSTOCK_` and the name in capitals with underscores for dots, as in `{variable}`;
-   of ours without the second `PENSTOCK`, as in `{own_variable}`
-6. the TOML file of `--config` or `PENSTOCK_CONFIG`: tables (`[log.segment]`, `bytes = 1`) or quoted names
+5. the environment: `HEADPOND_LISTEN` and so on, `HEADPOND_SET=name=value,...`, or the setting's own variable:
+   `HEADPOND_` and the name in capitals with underscores for dots, as in `{variable}`;
+   of ours without the second `HEADPOND`, as in `{own_variable}`
+6. the TOML file of `--config` or `HEADPOND_CONFIG`: tables (`[log.segment]`, `bytes = 1`) or quoted names
    (`"log.segment.bytes" = 1`)
 7. the default
 
-`penstock config` prints what is in force and where it comes from. A wrong name or value is refused at the start.
+`headpond config` prints what is in force and where it comes from. A wrong name or value is refused at the start.
 Dynamic settings are changed with Kafka's tools and clients while the broker runs: *cluster-wide* ones for one broker or
 for all, *per-broker* ones for one broker only, *read-only* ones not at all.
 """
@@ -42,7 +42,7 @@ _WITHOUT_EFFECT = """\
 Kafka's other settings. Their names and values are checked, so that files and tools made for Kafka work. Given at the
 start (command line, environment, file) with a value that is not the default, a security setting is *refused*: the
 broker would look secured and be open. The same goes for `listener.name.*`, `super.users` and
-`allow.everyone.if.no.acl.found`. The others are *named*: one warning at the start lists them, and `penstock config`
+`allow.everyone.if.no.acl.found`. The others are *named*: one warning at the start lists them, and `headpond config`
 marks them as `no effect`.
 """
 
@@ -51,7 +51,7 @@ def page() -> str:
     known = broker_settings()
     accepted = [setting for setting in known.values() if not setting.used]
     parts = [
-        _HEAD.format(variable=variable_of("log.segment.bytes"), own_variable=variable_of("penstock.flush")),
+        _HEAD.format(variable=variable_of("log.segment.bytes"), own_variable=variable_of("headpond.flush")),
         "## Topics\n",
         "Set when a topic is created or later; the broker's setting gives the default of all topics.\n",
         _table(

@@ -47,9 +47,9 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 def _largest_requests() -> dict[str, Callable[[], bytes]]:
     """By API and list: the whole frame, made when it is asked for. APIs whose requests have no list have no size."""
-    from penstock.broker.routes import HANDLERS
-    from penstock.protocol.apis import APIS
-    from penstock.protocol.facts import struct_fields
+    from headpond.broker.routes import HANDLERS
+    from headpond.protocol.apis import APIS
+    from headpond.protocol.facts import struct_fields
 
     found: dict[str, Callable[[], bytes]] = {}
     for key in sorted(HANDLERS):
@@ -62,9 +62,9 @@ def _largest_requests() -> dict[str, Callable[[], bytes]]:
 
 
 def _frame(key: int, field: Any) -> bytes:
-    from penstock.protocol.apis import APIS, request_encoder
-    from penstock.protocol.facts import struct_fields
-    from penstock.protocol.header import encode_request_header
+    from headpond.protocol.apis import APIS, request_encoder
+    from headpond.protocol.facts import struct_fields
+    from headpond.protocol.header import encode_request_header
 
     info, version = APIS[key], APIS[key].versions[-1]
     encode, make = request_encoder(key, version), _element_maker(info, version, field)
@@ -85,7 +85,7 @@ def _frame(key: int, field: Any) -> bytes:
 
 
 def _element_maker(info: Any, version: int, field: Any) -> Callable[[int], Any]:
-    from penstock.protocol.facts import struct_fields
+    from headpond.protocol.facts import struct_fields
 
     if field.struct is None:
         return lambda number: _value(field.wire, field.name, number)
@@ -118,7 +118,7 @@ def _value(wire: str, name: str, number: int) -> Any:
 
 def _one_run(bench: Bench, make_frame: Callable[[], bytes]) -> Sample:
     frame = make_frame()
-    with bench.fresh("penstock") as server:
+    with bench.fresh("headpond") as server:
         server.start()
         server.create_topic(TOPIC, 1)
         with Wire.connect(server.port, time.monotonic() + START_MAX_S) as others:
@@ -177,7 +177,7 @@ def _exactly(sock: socket.socket, size: int) -> bytes:
 
 
 def _bounds(bench: Bench) -> Samples:
-    if not bench.alone("penstock"):
+    if not bench.alone("headpond"):
         return {}
     requests = _largest_requests()
     return bench.some_runs(list(requests), 1 if bench.plan.quick else 2, lambda name: _one_run(bench, requests[name]))

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..harness import Bench
 from ..measure import MB_PER_S, P50, P99, REQUESTS_PER_S, Bar, Metric, Sample, Samples, Scenario
-from ..servers import Penstock, Server
+from ..servers import Headpond, Server
 from ..wire import Wire
 from .requests import request_once
 
@@ -44,8 +44,8 @@ def _speed(bench: Bench) -> Samples:
 
 def _write_segments(folder: Path, size_bytes: int, keys: int) -> None:
     """Records of about 100 bytes in uncompressed batches."""
-    from penstock.protocol.records.builder import build_batch
-    from penstock.protocol.records.record import Record
+    from headpond.protocol.records.builder import build_batch
+    from headpond.protocol.records.record import Record
 
     folder.mkdir()
     chance = random.Random(1)
@@ -62,12 +62,12 @@ def _write_segments(folder: Path, size_bytes: int, keys: int) -> None:
 
 
 async def _clean_once(folder: Path) -> Sample:
-    from penstock.config.compaction import CompactionSettings
-    from penstock.config.log import LogConfig
-    from penstock.runtime.processes import WorkerProcesses
-    from penstock.storage.compaction.cleaner import clean
-    from penstock.storage.compaction.job import CleaningJob, SegmentToClean
-    from penstock.storage.producer_snapshot import encode_snapshot
+    from headpond.config.compaction import CompactionSettings
+    from headpond.config.log import LogConfig
+    from headpond.runtime.processes import WorkerProcesses
+    from headpond.storage.compaction.cleaner import clean
+    from headpond.storage.compaction.job import CleaningJob, SegmentToClean
+    from headpond.storage.producer_snapshot import encode_snapshot
 
     config, settings = LogConfig(), CompactionSettings()
     logs = sorted(folder.glob("*.log"))
@@ -118,10 +118,10 @@ COMPACTED = {
 
 
 def _producers(bench: Bench) -> Samples:
-    if not bench.alone("penstock"):
+    if not bench.alone("headpond"):
         return {}
-    with bench.fresh("penstock") as server:
-        assert isinstance(server, Penstock)
+    with bench.fresh("headpond") as server:
+        assert isinstance(server, Headpond)
         server.settings = (*server.settings, "log.cleaner.backoff.ms=50")
         server.start()
         server.create_topic("asked", 4)

@@ -96,7 +96,7 @@ SCENARIOS = (
     Scenario(
         "fsync-batches",
         "acks=all, 1 KB records, 1 MB batches",
-        "librdkafka producer, 4 partitions; Penstock fsyncs before each answer, 'kafka' answers from the page cache, "
+        "librdkafka producer, 4 partitions; Headpond fsyncs before each answer, 'kafka' answers from the page cache, "
         "'bare loop' is 1 MB write + fdatasync on the same disk",
         (MB_PER_S, CPU_PER_GB),
         (

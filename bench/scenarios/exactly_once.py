@@ -122,13 +122,13 @@ def _java(bench: Bench) -> Samples:
 
 def _rows(names: list[str], loads: Iterable[str], with_others: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Server and load by the name of their row; those of other brokers begin with the broker's name."""
-    rows = {load: ("penstock", load) for load in loads if "penstock" in names}
-    others = [name for name in names if name != "penstock"]
+    rows = {load: ("headpond", load) for load in loads if "headpond" in names}
+    others = [name for name in names if name != "headpond"]
     return rows | {f"{other}, {load}": (other, load) for other in others for load in with_others}
 
 
 def _bars(plain: str) -> tuple[Bar, ...]:
-    """For Penstock's rows; what another broker reaches is shown beside them and judged by nobody."""
+    """For Headpond's rows; what another broker reaches is shown beside them and judged by nobody."""
     alike = "at least 0.9x the MB/s of plain produce with the same acks and requests in flight"
     return tuple(
         Bar(f"{load}: {alike}", MB_PER_S, ((plain, 0.9),), subject=load) for load in ("idempotent", "transactional")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from ..harness import Bench, watched
 from ..measure import Bar, Metric, Sample, Samples, Scenario
-from ..servers import OURS, START_MAX_S, Kafka, Penstock, Server
+from ..servers import OURS, START_MAX_S, Headpond, Kafka, Server
 from ..wire import RequestFailed, Wire, text
 from .groups import NO_COORDINATOR_YET, find_coordinator
 
@@ -192,7 +192,7 @@ async def _in_time(joins: Awaitable[object]) -> None:
 def _on_fresh(bench: Bench, first_join_waits_ms: int, load: Callable[[Server], Awaitable[Sample]]) -> Samples:
     def one_run(name: str) -> Sample:
         with bench.fresh(name) as server:
-            assert isinstance(server, Penstock | Kafka)
+            assert isinstance(server, Headpond | Kafka)
             server.settings = (*server.settings, f"group.initial.rebalance.delay.ms={first_join_waits_ms}")
             server.start()
             with Wire.connect(server.port, time.monotonic() + START_MAX_S) as wire:

@@ -156,7 +156,7 @@ SCENARIOS = (
     Scenario(
         "offset-commits",
         "offset commits, 64 connections",
-        "raw sockets, 64 connections with a group each, one commit of one partition in flight on each; Penstock fsyncs "
+        "raw sockets, 64 connections with a group each, one commit of one partition in flight on each; Headpond fsyncs "
         "before each answer, 'kafka' answers from the page cache",
         (REQUESTS_PER_S, CPU_PER_REQUEST, P50, P99),
         (Bar("at least 5,000 durable commits a second", REQUESTS_PER_S, absolute=5_000),),

@@ -22,14 +22,14 @@ IDLE_CPU = Metric("idle_cpu_percent", "% of a core idle", "lower", 2)
 
 
 def _long_partition(bench: Bench) -> Samples:
-    """Penstock alone: the bar compares it with itself."""
+    """Headpond alone: the bar compares it with itself."""
     needed = int(bench.plan.grown_bytes * 1.3) + 2_000_000_000
     if bench.disk_free_bytes() < needed:
         bench.note(f"left out: needs {needed / 1e9:.0f} GB of free disk")
         return {}
-    if not bench.alone("penstock"):
+    if not bench.alone("headpond"):
         return {}
-    with bench.fresh("penstock") as server:
+    with bench.fresh("headpond") as server:
         server.start()
         topics = {LONG: "long", EMPTY: "empty"}
         for topic in topics.values():
@@ -81,7 +81,7 @@ SCENARIOS = (
     Scenario(
         "long-partition",
         "append and fetch at the end of a long partition and of an empty one",
-        "Penstock; raw sockets; appends of one record (4 connections 8 deep, acks=1), "
+        "Headpond; raw sockets; appends of one record (4 connections 8 deep, acks=1), "
         "then fetches of the last 200 batches",
         (REQUESTS_PER_S, CPU_PER_REQUEST, FETCH_PER_S, CPU_PER_FETCH),
         (

@@ -9,16 +9,16 @@ from contextlib import contextmanager
 
 from ..harness import Bench
 from ..measure import CPU_PER_REQUEST, P50, P99, REQUESTS_PER_S, Bar, Sample, Samples, Scenario
-from ..servers import PenstockMetrics, Server
+from ..servers import HeadpondMetrics, Server
 from .requests import request_once
 
 SCRAPE_INTERVAL_S = 1.0  # Prometheus' default is a minute
-COST = Bar("CPU per request at most 3 % more", CPU_PER_REQUEST, (("penstock", 1.03),), subject="penstock-metrics")
+COST = Bar("CPU per request at most 3 % more", CPU_PER_REQUEST, (("headpond", 1.03),), subject="headpond-metrics")
 
 
 def _one_record(connections: int, depth: int) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        names = bench.servers("penstock", "penstock-metrics")
+        names = bench.servers("headpond", "headpond-metrics")
         topic = bench.new_topic(names)
 
         def load(server: Server, seconds: float) -> Sample:
@@ -28,7 +28,7 @@ def _one_record(connections: int, depth: int) -> Callable[[Bench], Samples]:
                 )
 
         samples = bench.side_by_side(names, load)
-        bench.release("penstock-metrics")
+        bench.release("headpond-metrics")
         return samples
 
     return run
@@ -36,7 +36,7 @@ def _one_record(connections: int, depth: int) -> Callable[[Bench], Samples]:
 
 @contextmanager
 def _scraped(server: Server) -> Iterator[None]:
-    if not isinstance(server, PenstockMetrics):
+    if not isinstance(server, HeadpondMetrics):
         yield
         return
     enough = threading.Event()

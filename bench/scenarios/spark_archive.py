@@ -1,4 +1,4 @@
-"""Spark: a topic into a lake of Parquet files, as `penstock pipeline archive` does it, commits included.
+"""Spark: a topic into a lake of Parquet files, as `headpond pipeline archive` does it, commits included.
 
 Needs the extra `spark`; without it the scenario is left out. One session (`local[2]`) for
 all runs, in this process: the seconds that a session takes to start are not measured.
@@ -49,8 +49,8 @@ def _archive(record_bytes: int) -> Callable[[Bench], Samples]:
 
 
 def _one_archive(spark: Any, bootstrap: str, topic: str, folder: str, compression: str, record_bytes: int) -> Sample:
-    from penstock.spark.lake.archive import Archive, ArchiveSettings, find_backlog
-    from penstock.spark.lake.store import Lake
+    from headpond.spark.lake.archive import Archive, ArchiveSettings, find_backlog
+    from headpond.spark.lake.store import Lake
 
     settings = ArchiveSettings(
         {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "includeHeaders": "true"},

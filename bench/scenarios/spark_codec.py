@@ -51,8 +51,8 @@ def _encode(bench: Bench) -> Samples:
 
 def _fetched(value_bytes: int, records_per_batch: int, codec: int) -> tuple[bytes, int]:
     """Batches as a fetch brings them, and how many records they hold."""
-    from penstock.protocol.records.builder import build_batch
-    from penstock.protocol.records.record import Record
+    from headpond.protocol.records.builder import build_batch
+    from headpond.protocol.records.record import Record
 
     values = _values(value_bytes)
     chance = random.Random(2)
@@ -86,8 +86,8 @@ def _values(value_bytes: int) -> list[bytes]:
 
 
 def _decode_once(data: bytes, count: int) -> Sample:
-    from penstock.model import TopicPartition
-    from penstock.spark.codec import decode
+    from headpond.model import TopicPartition
+    from headpond.spark.codec import decode
 
     started = time.perf_counter()
     rows = sum(batch.num_rows for batch in decode(data, tp=TopicPartition("bench", 0), from_offset=0))
@@ -99,7 +99,7 @@ def _decode_once(data: bytes, count: int) -> Sample:
 def _encoder(value_bytes: int) -> Callable[[], Sample]:
     import pyarrow as pa
 
-    from penstock.spark.codec import RecordColumns, encode
+    from headpond.spark.codec import RecordColumns, encode
 
     values = _values(value_bytes)
     count = FETCH_BYTES // value_bytes

@@ -31,15 +31,15 @@ def are_installed(bench: Bench, packages: tuple[str, ...]) -> bool:
 
 def broker_for_spark(bench: Bench) -> Server | None:
     """None when it or Spark is missing, which is noted."""
-    if not are_installed(bench, SPARK) or not bench.servers("penstock"):
+    if not are_installed(bench, SPARK) or not bench.servers("headpond"):
         return None
-    return bench.server("penstock")
+    return bench.server("headpond")
 
 
 def filled_topic(bench: Bench, record_bytes: int, size_bytes: int, client: dict[str, str] = BIG_BATCHES) -> str:
-    """A topic of Penstock that keeps all that is in it."""
-    topic = bench.new_topic(["penstock"], PARTITIONS, {})
-    server = bench.server("penstock")
+    """A topic of Headpond that keeps all that is in it."""
+    topic = bench.new_topic(["headpond"], PARTITIONS, {})
+    server = bench.server("headpond")
     server.tools.produce(
         server.bootstrap, topic, FILL_S_MAX, record_bytes=record_bytes, total_bytes=size_bytes, client=client
     )
@@ -49,9 +49,9 @@ def filled_topic(bench: Bench, record_bytes: int, size_bytes: int, client: dict[
 @contextmanager
 def local_session() -> Iterator[Any]:
     """Spark in this process, with a core for each of two tasks."""
-    from penstock.spark.session import start_session
+    from headpond.spark.session import start_session
 
-    spark = start_session("penstock-bench", master="local[2]")
+    spark = start_session("headpond-bench", master="local[2]")
     try:
         yield spark
     finally:

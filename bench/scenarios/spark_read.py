@@ -41,8 +41,8 @@ SIZE_BYTES, SIZE_BYTES_QUICK = 1_000_000_000, 300_000_000
 WARM_UPS = 2
 """Runs of each before those that count: Java compiles what it runs often."""
 USUAL_BATCHES = {"linger.ms": "5", "batch.size": "16384", "acks": "1"}
-OURS, ONLY_VALUES, CONNECTOR = "penstock", "penstock, only values", "Spark's connector"
-OURS_LARGE, CONNECTOR_LARGE = "penstock, batches of 1 MB", "Spark's connector, batches of 1 MB"
+OURS, ONLY_VALUES, CONNECTOR = "headpond", "headpond, only values", "Spark's connector"
+OURS_LARGE, CONNECTOR_LARGE = "headpond, batches of 1 MB", "Spark's connector, batches of 1 MB"
 RUN_S_MAX = 120.0
 SET_UP_S_MAX = 1_200.0
 """PySpark is 400 MB to download."""
@@ -89,7 +89,7 @@ def _read(record_bytes: int) -> Callable[[Bench], Samples]:
 
 def _our_read(spark: Any, bootstrap: str, topic: str, schema: str = "") -> tuple[float, int]:
     started = time.perf_counter()
-    reader = spark.read.format("penstock").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    reader = spark.read.format("headpond").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
     with failing_without_a_figure():
         frame = (reader.schema(schema) if schema else reader).load()
         value_bytes = frame.selectExpr("sum(length(value))").collect()[0][0]
@@ -170,7 +170,7 @@ def _scenario(name: str, record_bytes: int, factor: float) -> Scenario:
         name,
         f"Spark: sum(length(value)) of a topic, {record_bytes:,}-byte records",
         f"spark.read in local[2] of a topic with {PARTITIONS} partitions, {SIZE_BYTES / 1e9:.0f} GB, in batches of "
-        "16 KB where not said otherwise, with Penstock's source (all columns, or only the one that .schema names) and "
+        "16 KB where not said otherwise, with Headpond's source (all columns, or only the one that .schema names) and "
         "with Spark's own Kafka connector, from the same broker; planning included",
         (M_RECORDS_PER_S, MB_PER_S),
         (Bar(f"at least {factor:g} times Spark's own connector", MB_PER_S, ((CONNECTOR, factor),), subject=OURS),),

@@ -42,7 +42,7 @@ def _copy(record_bytes: int) -> Callable[[Bench], Samples]:
         if server is None:
             return {}
         source = filled_topic(bench, record_bytes, SIZE_BYTES_QUICK if bench.plan.quick else SIZE_BYTES)
-        target = bench.new_topic(["penstock"], PARTITIONS)
+        target = bench.new_topic(["headpond"], PARTITIONS)
         with local_session() as spark:
 
             def one_run(way: str) -> Sample:
@@ -65,7 +65,7 @@ def _one_copy(
     reader: Any, bootstrap: str, source: str, target: str, checkpoint: str, sink: dict[str, str], record_bytes: int
 ) -> Sample:
     frame = (
-        reader.format("penstock")
+        reader.format("headpond")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("subscribe", source)
         .option("startingOffsets", "earliest")
@@ -73,7 +73,7 @@ def _one_copy(
         .load()
         .select("key", "value")
     )
-    writer = frame.writeStream.format("penstock").option("kafka.bootstrap.servers", bootstrap).option("topic", target)
+    writer = frame.writeStream.format("headpond").option("kafka.bootstrap.servers", bootstrap).option("topic", target)
     query = writer.options(**sink).option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
     with failing_without_a_figure():
         query.awaitTermination()

@@ -65,7 +65,7 @@ Load = Callable[[Bench, Server], list[str]]  # the command of a client that load
 
 def _crash(load: Load) -> Callable[[Bench], Samples]:
     def run(bench: Bench) -> Samples:
-        # Each run loads for a minute. The bar is Penstock's alone: Kafka, for scale, gets one.
+        # Each run loads for a minute. The bar is Headpond's alone: Kafka, for scale, gets one.
         def one_run(name: str) -> Sample:
             return crash_once(bench, name, load)
 
@@ -140,11 +140,11 @@ def _light_connections(bench: Bench) -> Samples:
 
 
 def _command(bench: Bench) -> Samples:
-    names = bench.servers("penstock")
+    names = bench.servers("headpond")
     if not names:
         return {}
-    server = bench.server("penstock")
-    command = [sys.executable, "-m", "penstock", "topics", "list", "--bootstrap-server", server.bootstrap]
+    server = bench.server("headpond")
+    command = [sys.executable, "-m", "headpond", "topics", "list", "--bootstrap-server", server.bootstrap]
     # As for the server: an installed package has its byte code.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -152,22 +152,22 @@ def _command(bench: Bench) -> Samples:
         started = time.monotonic()
         done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL)
         if done.returncode != 0:
-            raise RequestFailed("penstock topics list failed")
+            raise RequestFailed("headpond topics list failed")
         return {"command_s": time.monotonic() - started}
 
-    bench.attempt("warm-up", lambda: one_run("penstock"))
+    bench.attempt("warm-up", lambda: one_run("headpond"))
     return bench.some_runs(names, MANY_RUNS, one_run)
 
 
 def _broker_in_test(bench: Bench) -> Samples:
-    from penstock.testing import Broker
+    from headpond.testing import Broker
 
     def one_run(_: str) -> Sample:
         started = time.monotonic()
         with Broker():
             return {"started_s": time.monotonic() - started}
 
-    names = bench.alone("penstock")
+    names = bench.alone("headpond")
     return bench.some_runs(names, MANY_RUNS, one_run)
 
 
@@ -175,7 +175,7 @@ SCENARIOS = (
     Scenario(
         "command-start",
         "a command, from exec to exit",
-        "`penstock topics list` with a broker that runs already",
+        "`headpond topics list` with a broker that runs already",
         (COMMAND,),
         (Bar("at most 0.25 s", COMMAND, absolute=0.25),),
         _command,
@@ -183,7 +183,7 @@ SCENARIOS = (
     Scenario(
         "broker-in-test",
         "a fresh broker for a test",
-        "`penstock.testing.Broker`, which the pytest fixtures use, until a client can be given its address",
+        "`headpond.testing.Broker`, which the pytest fixtures use, until a client can be given its address",
         (BROKER_IN_TEST,),
         (Bar("at most 0.3 s", BROKER_IN_TEST, absolute=0.3),),
         _broker_in_test,

@@ -1,6 +1,6 @@
 """Rows of a table that were created, updated and deleted.
 
-python events.py customer-changes | penstock produce customer-changes --json
+python events.py customer-changes | headpond produce customer-changes --json
 """
 
 from __future__ import annotations

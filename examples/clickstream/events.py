@@ -1,6 +1,6 @@
 """Clicks of a day, some of them out of order, one of them broken.
 
-python events.py clicks | penstock produce clicks --json
+python events.py clicks | headpond produce clicks --json
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Payments of three cards: one in a hurry, one in two places, one that is fine.
 
-python events.py payments | penstock produce payments --json
+python events.py payments | headpond produce payments --json
 """
 
 from __future__ import annotations

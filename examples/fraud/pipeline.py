@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.spark.pipeline import Pipeline
+from headpond.spark.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

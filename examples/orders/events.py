@@ -1,7 +1,7 @@
 """Products, one of which was renamed and one taken out, and orders of them.
 
-python events.py products | penstock produce products --json
-python events.py orders | penstock produce orders --json
+python events.py products | headpond produce products --json
+python events.py orders | headpond produce orders --json
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.broker import BrokerProcess
 from support.chaos import Chaos
 from support.churn.classic import COOPERATIVE, EAGER, ClassicMember

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from support.broker import BrokerProcess
 from support.chaos import Chaos
 from support.jobs.process import JobProcess

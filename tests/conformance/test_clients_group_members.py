@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
-from penstock.protocol.schema.describe_groups import DescribeGroupsRequest
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
+from headpond.protocol.schema.describe_groups import DescribeGroupsRequest
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.broker import BrokerProcess
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import KafkaException
 
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
 from support.broker import BrokerProcess
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient

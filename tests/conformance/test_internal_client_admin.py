@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import BrokerUnreachable, Client, ClientError
-from penstock.client.admin import Admin, ConfigResource, NewTopic
-from penstock.model import ErrorCode, TopicPartition
+from headpond.client import BrokerUnreachable, Client, ClientError
+from headpond.client.admin import Admin, ConfigResource, NewTopic
+from headpond.model import ErrorCode, TopicPartition
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentAdmin, ConfluentClient
 from support.internal_client import run_with_client

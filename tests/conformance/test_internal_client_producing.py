@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
 
-from penstock.client import Client, ClientError
-from penstock.client.admin import Admin, ConfigResource
-from penstock.client.producer import Producer, Record
-from penstock.model import ErrorCode
+from headpond.client import Client, ClientError
+from headpond.client.admin import Admin, ConfigResource
+from headpond.client.producer import Producer, Record
+from headpond.model import ErrorCode
 from support.broker import BrokerProcess
 from support.clients.confluent import ConfluentClient
 from support.internal_client import run_with_client

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
 
-from penstock.client import Client, ClientError
-from penstock.client.admin import EARLIEST, LATEST, MAX_TIMESTAMP, Admin
-from penstock.client.consumer import Reader, RecordView, records_of
-from penstock.client.offsets import Isolation
-from penstock.model import ErrorCode, TopicPartition
+from headpond.client import Client, ClientError
+from headpond.client.admin import EARLIEST, LATEST, MAX_TIMESTAMP, Admin
+from headpond.client.consumer import Reader, RecordView, records_of
+from headpond.client.offsets import Isolation
+from headpond.model import ErrorCode, TopicPartition
 from support.broker import BrokerProcess
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient

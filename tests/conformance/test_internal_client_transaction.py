@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Client, ClientError
-from penstock.client.admin import Admin
-from penstock.client.finished import BatchProducer
-from penstock.client.groups import GroupOffset, Groups
-from penstock.client.transaction import Transaction
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.record import Record
+from headpond.client import Client, ClientError
+from headpond.client.admin import Admin
+from headpond.client.finished import BatchProducer
+from headpond.client.groups import GroupOffset, Groups
+from headpond.client.transaction import Transaction
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.record import Record
 from spark.audit import values
 from support.internal_client import run_with_client
 

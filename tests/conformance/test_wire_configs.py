@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.alter_configs import AlterConfigsRequest
-from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
-from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
-from penstock.protocol.schema.list_config_resources import ListConfigResourcesRequest
-from penstock.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.alter_configs import AlterConfigsRequest
+from headpond.protocol.schema.describe_configs import DescribeConfigsRequest
+from headpond.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
+from headpond.protocol.schema.list_config_resources import ListConfigResourcesRequest
+from headpond.protocol.schema.metadata import MetadataRequest
 from support.verbs import Topic
 from support.waiting import eventually
 from support.wire import Wire

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder
-from penstock.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.sasl_handshake import SaslHandshakeRequest
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder
+from headpond.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.sasl_handshake import SaslHandshakeRequest
 from support.batches import build
 from support.served import SERVED
 from support.verbs import Topic, append, end_offset, fetch_partition, fetch_request, produce_request, stored

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.fetch import FetchRequest
+from headpond.protocol.schema.fetch import FetchRequest
 from support.batches import build
 from support.verbs import FETCH_WITH_ID, Topic, append, batches, create_topic, fetch_partition, fetch_request
 from support.wire import Wire

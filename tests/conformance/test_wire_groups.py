@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from penstock.protocol.schema.delete_groups import DeleteGroupsRequest
-from penstock.protocol.schema.describe_groups import DescribeGroupsRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest
-from penstock.protocol.schema.leave_group import LeaveGroupRequest
-from penstock.protocol.schema.list_groups import ListGroupsRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_delete import OffsetDeleteRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.protocol.schema.sync_group import SyncGroupRequest
+from headpond.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.protocol.schema.delete_groups import DeleteGroupsRequest
+from headpond.protocol.schema.describe_groups import DescribeGroupsRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest
+from headpond.protocol.schema.leave_group import LeaveGroupRequest
+from headpond.protocol.schema.list_groups import ListGroupsRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_delete import OffsetDeleteRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.sync_group import SyncGroupRequest
 from support.verbs import Topic, create_topic
 from support.waiting import eventually
 from support.wire import Wire

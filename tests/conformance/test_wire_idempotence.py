@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
 from support.batches import build
 from support.verbs import Topic, create_topic, end_offset, new_producer, produce, produce_request
 from support.wire import Wire

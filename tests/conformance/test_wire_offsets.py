@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.delete_records import DeleteRecordsRequest
-from penstock.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
-from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from headpond.protocol.schema.delete_records import DeleteRecordsRequest
+from headpond.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from support.batches import CODECS, Rec, build, now_ms
 from support.verbs import EARLIEST, LATEST, MAX_TIMESTAMP, Topic, append, fetch, list_offset, stored
 from support.wire import Wire

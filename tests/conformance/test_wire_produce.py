@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.protocol.schema.produce import ProduceRequest
+from headpond.protocol.schema.produce import ProduceRequest
 from support.batches import CODECS, Rec, build, now_ms
 from support.verbs import Topic, append, create_topic, end_offset, produce, produce_request, stored
 from support.waiting import eventually

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.describe_producers import DescribeProducersRequest
-from penstock.protocol.schema.end_txn import EndTxnRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
-from penstock.protocol.schema.produce import ProduceRequest
-from penstock.protocol.schema.write_txn_markers import WriteTxnMarkersRequest
+from headpond.protocol.schema.describe_producers import DescribeProducersRequest
+from headpond.protocol.schema.end_txn import EndTxnRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.produce import ProduceRequest
+from headpond.protocol.schema.write_txn_markers import WriteTxnMarkersRequest
 from support.batches import Rec, build
 from support.verbs import Topic, batches, fetch, fetch_partition, fetch_request
 from support.wire import Wire

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.create_partitions import CreatePartitionsRequest
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.delete_topics import DeleteTopicsRequest
-from penstock.protocol.schema.describe_cluster import DescribeClusterRequest
-from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
-from penstock.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.create_partitions import CreatePartitionsRequest
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.delete_topics import DeleteTopicsRequest
+from headpond.protocol.schema.describe_cluster import DescribeClusterRequest
+from headpond.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
+from headpond.protocol.schema.metadata import MetadataRequest
 from support.verbs import Topic, create_topic, describe_topic
 from support.waiting import eventually
 from support.wire import Wire

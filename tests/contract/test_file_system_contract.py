@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model import InvariantBroken
-from penstock.ports import FileSystem
-from penstock.runtime.files import DiskFileSystem
+from headpond.model import InvariantBroken
+from headpond.ports import FileSystem
+from headpond.runtime.files import DiskFileSystem
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.workers import SimulatedWorkers

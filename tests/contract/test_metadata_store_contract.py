@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from penstock.model import InvariantBroken
-from penstock.ports import (
+from headpond.model import InvariantBroken
+from headpond.ports import (
     STORE_OPERATIONS_MAX,
     STORE_REQUEST_BYTES_MAX,
     Change,
@@ -24,7 +24,7 @@ from penstock.ports import (
     MetadataStore,
     Put,
 )
-from penstock.runtime.metastore_sqlite import SqliteMetadataStore
+from headpond.runtime.metastore_sqlite import SqliteMetadataStore
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import SimulatedMetadataStore, StoreServer
 

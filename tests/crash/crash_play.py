@@ -12,8 +12,8 @@ import itertools
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from penstock.config.log import LogConfig
-from penstock.storage.log import PartitionLog
+from headpond.config.log import LogConfig
+from headpond.storage.log import PartitionLog
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk
 from support.batches import Batch, split

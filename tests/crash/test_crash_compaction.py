@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from penstock.config.log import LogConfig
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.storage.log import PartitionLog
+from headpond.config.log import LogConfig
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.storage.log import PartitionLog
 from simulation.harness.clock import ManualClock
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk

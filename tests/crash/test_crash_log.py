@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from crash.crash_play import Player, Promise, check, play
-from penstock.model import StorageFailed, TopicId
-from penstock.storage import checkpoint_rounds, index_files, log_checkpoint
+from headpond.model import StorageFailed, TopicId
+from headpond.storage import checkpoint_rounds, index_files, log_checkpoint
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import DirectorySynced, Op
 from unit.storage.storage_rig import CONFIG, TOPIC_ID, TP, Rig, make_batch, read_all

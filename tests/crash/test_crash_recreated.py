@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.model import TopicId
+from headpond.model import TopicId
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk
 from unit.storage.storage_rig import CONFIG, TP, Rig, make_batch, read_all, writable

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from crash.crash_play import Player, check_log, stamped
-from penstock.config.log import LogConfig
-from penstock.protocol.records.control import build_end_txn_marker, read_end_txn_marker
-from penstock.storage import log_checkpoint
-from penstock.storage.log import PartitionLog
+from headpond.config.log import LogConfig
+from headpond.protocol.records.control import build_end_txn_marker, read_end_txn_marker
+from headpond.storage import log_checkpoint
+from headpond.storage.log import PartitionLog
 from simulation.harness.crashes import CrashState
 from support.batches import Rec, build
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, read_all

@@ -7,9 +7,9 @@
     ```python pytest        a file of tests
     ```pycon                what somebody types into Python, with what it answers
 
-A command ends with 0 unless what it says begins with ``penstock:``, as its complaints do.
+A command ends with 0 unless what it says begins with ``headpond:``, as its complaints do.
 
-``penstock serve`` becomes the guide's broker, on a free port that takes the place of 127.0.0.1:9092 in everything that
+``headpond serve`` becomes the guide's broker, on a free port that takes the place of 127.0.0.1:9092 in everything that
 follows; it ends when the next one starts, or with the guide.
 """
 
@@ -32,11 +32,11 @@ class Step:
 
     @property
     def is_refused(self) -> bool:
-        return self.output.startswith("penstock:")
+        return self.output.startswith("headpond:")
 
     @property
     def starts_broker(self) -> bool:
-        return self.kind == "command" and self.text.startswith("penstock serve") and "listening on" in self.output
+        return self.kind == "command" and self.text.startswith("headpond serve") and "listening on" in self.output
 
 
 def steps_of(guide: Path) -> list[Step]:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from headpond.model import ErrorCode
 from parity.families import FAMILIES, scripts_of
 from parity.notation import Answer, Ask
 from parity.player import rounds, steps_of
 from parity.recording import Recorded, load
-from penstock.model import ErrorCode
 
 TESTS = Path(__file__).resolve().parent.parent
 PAGE = TESTS.parent / "docs" / "errors-transactions-and-groups.md"

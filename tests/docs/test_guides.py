@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from docs.guide import Step, commands_that_nobody_runs, matches, steps_of
-from support.broker import BrokerProcess, penstock_environment
+from support.broker import BrokerProcess, headpond_environment
 from support.installed import installed
 from support.waiting import eventually
 
@@ -32,17 +32,17 @@ print(urllib.request.urlopen(sys.argv[-1], timeout=10).read().decode(), end="")
 
 
 class Terminal:
-    """A folder, a PATH with this Penstock on it, and the guide's broker."""
+    """A folder, a PATH with this Headpond on it, and the guide's broker."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._broker: BrokerProcess | None = None
         programs = folder / ".programs"
         programs.mkdir()
-        self._add(programs / "penstock", '#!/bin/sh\nexec "{python}" -P -m penstock "$@"\n')
+        self._add(programs / "headpond", '#!/bin/sh\nexec "{python}" -P -m headpond "$@"\n')
         self._add(programs / "curl", CURL)
         path = os.pathsep.join([str(programs), os.environ["PATH"]])
-        self._environment = {**penstock_environment(), "PATH": path, "LC_ALL": "C.UTF-8"}
+        self._environment = {**headpond_environment(), "PATH": path, "LC_ALL": "C.UTF-8"}
 
     def _add(self, program: Path, text: str) -> None:
         program.write_text(text.format(python=sys.executable))
@@ -65,7 +65,7 @@ class Terminal:
     def _start_broker(self, step: Step) -> None:
         self.stop_broker()
         arguments = shlex.split(step.text)[2:]
-        data_dir = self._folder / "penstock-data"
+        data_dir = self._folder / "headpond-data"
         if "--data-dir" in arguments:
             at = arguments.index("--data-dir")
             data_dir = self._folder / arguments[at + 1]
@@ -103,7 +103,7 @@ class Terminal:
     def _run(self, command: list[str]) -> subprocess.CompletedProcess[str]:
         environment = dict(self._environment)
         if self._broker is not None:
-            environment["PENSTOCK_BOOTSTRAP_SERVER"] = self._broker.bootstrap_servers
+            environment["HEADPOND_BOOTSTRAP_SERVER"] = self._broker.bootstrap_servers
         return subprocess.run(
             command,
             cwd=self._folder,
@@ -160,7 +160,7 @@ def test_no_page_shows_a_command_that_nobody_runs(page: Path) -> None:
 def test_the_copy_from_kafka_is_the_one_that_was_tried() -> None:
     """The line that names another machine can't be run here: but for that name it is the one that is."""
     page = (GUIDES / "migration.md").read_text()
-    remote, local = re.findall(r"(rsync .*) \S+ penstock-data/$", page, re.MULTILINE)
+    remote, local = re.findall(r"(rsync .*) \S+ headpond-data/$", page, re.MULTILINE)
     assert remote == local
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from interop.oracle import Oracle
 from interop.programs import java
-from support.broker import BrokerProcess, run_penstock
+from support.broker import BrokerProcess, run_headpond
 from support.waiting import eventually
 
 TOPICS = ("codecs", "segments", "transactions", "compacted", "untouched")
@@ -74,6 +74,6 @@ def adopted(make_broker: Callable[..., BrokerProcess], fill: Callable[[Path], ob
     """A broker that serves what ``fill`` has put into its data folder."""
     broker = make_broker()
     fill(broker.data_dir)
-    done = run_penstock("adopt", "--data-dir", str(broker.data_dir))
+    done = run_headpond("adopt", "--data-dir", str(broker.data_dir))
     assert " adopted" in done.stdout, done.stdout + done.stderr
     return broker.start()

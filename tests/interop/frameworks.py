@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from headpond.testing import Broker, BrokerFailed
+from headpond.testing.records import Record
 from interop.oracle import ROOT
 from interop.programs import DOWNLOAD_S, HERE, require
-from penstock.testing import Broker, BrokerFailed
-from penstock.testing.records import Record
 from support.waiting import eventually
 
 WAIT_S = 120.0

@@ -64,7 +64,7 @@ class Oracle:
         self.port = port or two_free_ports()
         command = [str(ROOT / "tools" / "kafka_oracle"), "serve", str(self.port), str(self.data_dir)]
         command += [f"{name}={value}" for name, value in {**self._listening(), **self.settings}.items()]
-        environment = {**os.environ, "PENSTOCK_ORACLE_HEAP": "-Xms128m -Xmx512m", "PENSTOCK_ORACLE_LOG": "warn"}
+        environment = {**os.environ, "HEADPOND_ORACLE_HEAP": "-Xms128m -Xmx512m", "HEADPOND_ORACLE_LOG": "warn"}
         with self._log_path().open("wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
@@ -86,7 +86,7 @@ class Oracle:
         assert self._process is not None
         if self._process.poll() is not None:
             raise AssertionError(f"Kafka ended with {self._process.returncode}\n{self.log()}")
-        from penstock.protocol.schema.metadata import MetadataRequest
+        from headpond.protocol.schema.metadata import MetadataRequest
 
         try:
             with Wire(self.bootstrap_servers) as wire:

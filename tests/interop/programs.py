@@ -1,7 +1,7 @@
 """Programs of other languages that speak to a broker and print JSON lines.
 
-What they need is downloaded once, into a folder outside the tree (``PENSTOCK_INTEROP_CACHE``). Downloads are made only
-where ``PENSTOCK_TEST_DOWNLOADS`` is set, as ``make interop`` does.
+What they need is downloaded once, into a folder outside the tree (``HEADPOND_INTEROP_CACHE``). Downloads are made only
+where ``HEADPOND_TEST_DOWNLOADS`` is set, as ``make interop`` does.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Any
 import pytest
 
 HERE = Path(__file__).parent
-CLASSPATH = os.environ.get("PENSTOCK_TEST_KAFKA_CLASSPATH", "")
-MAY_DOWNLOAD = bool(os.environ.get("PENSTOCK_TEST_DOWNLOADS"))
-CACHE = Path(os.environ.get("PENSTOCK_INTEROP_CACHE") or Path.home() / ".cache" / "penstock-interop")
+CLASSPATH = os.environ.get("HEADPOND_TEST_KAFKA_CLASSPATH", "")
+MAY_DOWNLOAD = bool(os.environ.get("HEADPOND_TEST_DOWNLOADS"))
+CACHE = Path(os.environ.get("HEADPOND_INTEROP_CACHE") or Path.home() / ".cache" / "headpond-interop")
 RUN_S = 180.0
 DOWNLOAD_S = 600.0
 
 needs_kafka = pytest.mark.skipif(
     not CLASSPATH or not shutil.which("java"),
-    reason="needs java 17 and Kafka's jars (PENSTOCK_TEST_KAFKA_CLASSPATH); `make interop` brings them",
+    reason="needs java 17 and Kafka's jars (HEADPOND_TEST_KAFKA_CLASSPATH); `make interop` brings them",
 )
 
 
@@ -65,7 +65,7 @@ def require(tool: str, version: str = "", *, downloads: bool = True) -> None:
     if not shutil.which(tool):
         pytest.skip(f"needs {tool}{version}")
     if downloads and not MAY_DOWNLOAD:
-        pytest.skip("needs downloads (PENSTOCK_TEST_DOWNLOADS); `make interop` allows them")
+        pytest.skip("needs downloads (HEADPOND_TEST_DOWNLOADS); `make interop` allows them")
 
 
 def prepared(name: str, files: list[Path], *steps: list[str]) -> Path:
@@ -108,7 +108,7 @@ def client_program(client: str, about: str = "records") -> Program:
 
 def _java_program(about: str) -> Program:
     if not CLASSPATH:
-        pytest.skip("needs Kafka's jars (PENSTOCK_TEST_KAFKA_CLASSPATH); `make interop` brings them")
+        pytest.skip("needs Kafka's jars (HEADPOND_TEST_KAFKA_CLASSPATH); `make interop` brings them")
     require("java", " 17 or newer", downloads=False)
     programs = JAVA_PROGRAMS[about]
     return lambda bootstrap, prefix: [line for each in programs for line in java(each, bootstrap, prefix)]

@@ -15,7 +15,7 @@ from interop.programs import needs_kafka
 from support.cli import Cli
 
 pytestmark = [pytest.mark.interop, needs_kafka]
-penstock = Cli("127.0.0.1:1")
+headpond = Cli("127.0.0.1:1")
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +26,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 @pytest.mark.parametrize("copied", ["closed", "running"])
 def test_folders_that_a_kafka_wrote_have_no_fault(written: Written, copied: str) -> None:
     source: Path = getattr(written, copied)
-    report = penstock.ok("log", "verify", source, "--records", "--json").document
+    report = headpond.ok("log", "verify", source, "--records", "--json").document
     assert report["faults"] == [] and report["batches"] > 0
-    lines = penstock.ok("log", "dump", source, "--records", "--json").lines
+    lines = headpond.ok("log", "dump", source, "--records", "--json").lines
     kinds = {line["kind"] for line in lines}
     assert kinds >= {"batch", "record", "entry", "producer", "line"}
     codecs = {line["codec"] for line in lines if line["kind"] == "batch" and "codecs-0" in line["file"]}
@@ -44,7 +44,7 @@ def test_damage_in_a_folder_of_a_kafka_is_named(written: Written, tmp_path: Path
     data = bytearray(segment.read_bytes())
     data[70] ^= 0xFF
     segment.write_bytes(data)
-    said = penstock("log", "verify", folder, "--json")
+    said = headpond("log", "verify", folder, "--json")
     (fault,) = json.loads(said.out)["faults"]
     assert said.code == 1 and fault["path"] == str(segment) and "the CRC is" in fault["what"]
 

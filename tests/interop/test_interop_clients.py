@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from headpond.protocol.records.reader import read_records
 from interop.programs import CLIENTS, client_program
-from penstock.protocol.records.reader import read_records
 from support.broker import BrokerProcess
 from support.verbs import describe_topic, stored
 from support.wire import Wire

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from headpond.protocol.records.reader import read_records
 from interop.oracle import Oracle
 from interop.programs import kafka_tool, needs_kafka
-from penstock.protocol.records.reader import read_records
 from support.batches import CODECS, Rec, build
 from support.broker import BrokerProcess
 from support.verbs import append, create_topic, new_producer, stored

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from headpond.testing.records import Record
 from interop.frameworks import Framework, Frameworks, held_back, rest
 from interop.oracle import two_free_ports
-from penstock.testing.records import Record
 from support.broker import BrokerProcess
 from support.cli import Cli
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from headpond.protocol.schema.delete_records import DeleteRecordsRequest
+from headpond.storage.folder import decode_partition_metadata, encode_partition_metadata
+from headpond.storage.inspection import inspect
 from interop.folders import TOPICS, Written, adopted, copy_partitions, latest_by_key, read, write
 from interop.oracle import Oracle
 from interop.programs import java, kafka_tool, needs_kafka
-from penstock.protocol.schema.delete_records import DeleteRecordsRequest
-from penstock.storage.folder import decode_partition_metadata, encode_partition_metadata
-from penstock.storage.inspection import inspect
 from support.batches import CODECS, Rec, build
-from support.broker import BrokerProcess, run_penstock
+from support.broker import BrokerProcess, run_headpond
 from support.verbs import append, create_topic, describe_topic, new_producer
 from support.wire import Wire
 
@@ -87,7 +87,7 @@ def test_a_torn_end_is_cut_off_and_damage_before_the_end_is_refused(
         damaged.seek(300)
         damaged.write(b"\0\0\0\0")
     (tmp_path / "torn" / "codecs-0" / f"{100:020d}.log").write_bytes(b"")
-    done = run_penstock("adopt", "--data-dir", str(tmp_path / "torn"))
+    done = run_headpond("adopt", "--data-dir", str(tmp_path / "torn"))
     assert done.returncode == 1 and "codecs-0: segment 0 is damaged at byte" in done.stdout, done.stdout
     assert "segments-0: 700 bytes behind offset 4000" in done.stderr, done.stderr
     broker = make_broker()
@@ -241,8 +241,8 @@ def test_kafkas_storage_tool_accepts_our_meta_properties(fresh_broker: BrokerPro
 
 
 def test_inspection_reads_what_kafka_wrote_without_changing_it(written: Written) -> None:
-    from penstock.model import TopicPartition
-    from penstock.runtime.files import DiskFileSystem
+    from headpond.model import TopicPartition
+    from headpond.runtime.files import DiskFileSystem
 
     folder = written.closed / "segments-0"
     before = {file.name: file.read_bytes() for file in folder.iterdir()}

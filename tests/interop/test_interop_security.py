@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from headpond.client import BrokerUnreachable, Client, ClientError, SecurityFailed
+from headpond.client.security import Security
+from headpond.client.security_settings import parse_security
 from interop.oracle import Oracle
 from interop.programs import needs_kafka
 from interop.secured import PASSWORD, USER, Secured, start_secured
-from penstock.client import BrokerUnreachable, Client, ClientError, SecurityFailed
-from penstock.client.security import Security
-from penstock.client.security_settings import parse_security
 from support.certificates import needs_openssl
 from support.cli import Cli
 from support.internal_client import run_with_client

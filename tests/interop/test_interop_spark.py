@@ -9,12 +9,12 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.client.groups import Groups
+from headpond.model import TopicPartition
 from interop.oracle import Oracle
 from interop.programs import needs_kafka
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.client.groups import Groups
-from penstock.model import TopicPartition
 from support.internal_client import run_with_client
 from support.waiting import eventually
 
@@ -22,7 +22,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.spark.source.errors import DataLost
+from headpond.spark.source.errors import DataLost
 from spark.engine import Engine, offsets_of
 
 pytestmark = [pytest.mark.interop, needs_kafka]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.testing import Broker, Record
 from interop.connector import Connector
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.testing import Broker, Record
 from support.internal_client import run_with_client
 
 pytest.importorskip("pyspark")
@@ -21,7 +21,7 @@ pytest.importorskip("numba")
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from penstock.spark.session import start_session
+from headpond.spark.session import start_session
 from spark.reads import options_of, run_to_end, stream, values
 
 pytestmark = pytest.mark.interop
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.interop
 
 @pytest.fixture(scope="module")
 def spark(connector: Connector) -> Iterator[SparkSession]:
-    session = start_session("penstock-interop", master="local[2]")
+    session = start_session("headpond-interop", master="local[2]")
     yield session
     session.stop()
 

@@ -29,7 +29,7 @@ MURMUR2_OF_KEYS = [1, 0, 2, 2, 0, 2, 2, 1, 1, 0, 2, 1, 2, 1, 1, 0, 1, 0, 2, 0]
 """Where Java's producer puts key-0 ... key-19 of three partitions."""
 
 
-@pytest.fixture(scope="module", params=["penstock", "kafka"])
+@pytest.fixture(scope="module", params=["headpond", "kafka"])
 def server(
     request: pytest.FixtureRequest, connector: Connector, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:

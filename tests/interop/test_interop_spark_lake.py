@@ -1,4 +1,4 @@
-"""The lake pipelines with a real Kafka: from it into a lake, from there into Penstock, and both hold the same."""
+"""The lake pipelines with a real Kafka: from it into a lake, from there into Headpond, and both hold the same."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.testing import Broker
 from interop.oracle import Oracle
 from interop.programs import needs_kafka
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.testing import Broker
-from support.broker import penstock_environment
+from support.broker import headpond_environment
 from support.internal_client import run_with_client
 
 for module in ("pyspark", "pyarrow", "numba"):
@@ -31,8 +31,8 @@ COMMAND_S_MAX = 180
 
 def pipeline(bootstrap: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "penstock", "pipeline", *arguments, "--json", "-b", bootstrap, "--master", "local[2]"],
-        env=penstock_environment(),
+        [sys.executable, "-m", "headpond", "pipeline", *arguments, "--json", "-b", bootstrap, "--master", "local[2]"],
+        env=headpond_environment(),
         capture_output=True,
         text=True,
         timeout=COMMAND_S_MAX,
@@ -42,7 +42,7 @@ def pipeline(bootstrap: str, *arguments: str) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
-def test_a_topic_of_a_real_kafka_moves_through_a_lake_to_penstock_and_back(
+def test_a_topic_of_a_real_kafka_moves_through_a_lake_to_headpond_and_back(
     make_kafka: Callable[..., Oracle], tmp_path: Path
 ) -> None:
     kafka = make_kafka(tmp_path / "kafka").start()

@@ -17,7 +17,7 @@ pytest.importorskip("numba")
 
 from pyspark.sql import SparkSession
 
-from penstock.spark.session import start_session
+from headpond.spark.session import start_session
 
 pytestmark = [pytest.mark.interop, needs_kafka, needs_openssl]
 
@@ -31,7 +31,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = start_session("penstock-interop", master="local[2]")
+    session = start_session("headpond-interop", master="local[2]")
     yield session
     session.stop()
 
@@ -45,8 +45,8 @@ def test_a_secured_kafka_is_written_and_read(
     given["kafka.bootstrap.servers"] = secured.at("SASL_SSL")
     create(secured, topic)
     frame = spark.range(0, 1_000, 1, 2).selectExpr("CAST(id AS STRING) AS value")
-    frame.write.format("penstock").options(**given, topic=topic).mode("append").save()
-    rows = spark.read.format("penstock").options(**given, subscribe=topic).load()
+    frame.write.format("headpond").options(**given, topic=topic).mode("append").save()
+    rows = spark.read.format("headpond").options(**given, subscribe=topic).load()
     assert sorted(int(bytes(row.value)) for row in rows.collect()) == list(range(1_000))
     rows.explain(extended=True)
     assert PASSWORD not in "".join(capfd.readouterr())

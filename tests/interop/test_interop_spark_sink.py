@@ -15,9 +15,9 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.spark.sink.errors import SinkFailed
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.spark.sink.errors import SinkFailed
 from spark.audit import values
 from spark.kills.attempts import ended_twice
 from spark.kills.copying import CLUSTER, LOCAL, ROWS, STAGE_AGAIN, Copy, feed

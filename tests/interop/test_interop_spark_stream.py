@@ -1,4 +1,4 @@
-"""Streams in Spark itself that read a real Kafka: what ``tests/spark`` asks of them with Penstock, and what only shows
+"""Streams in Spark itself that read a real Kafka: what ``tests/spark`` asks of them with Headpond, and what only shows
 when the broker is another one: restarts, new topics of a pattern, and records that are gone before they are read."""
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ pytest.importorskip("numba")
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.model import TopicPartition
-from penstock.spark.session import start_session
-from penstock.testing import Broker
-from penstock.testing.records import Sendable, produce
-from penstock.testing.topics import create_topic
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.model import TopicPartition
+from headpond.spark.session import start_session
+from headpond.testing import Broker
+from headpond.testing.records import Sendable, produce
+from headpond.testing.topics import create_topic
 from spark.conftest import SPARK_SETTINGS
 from spark.reads import QUERY_S_MAX, Running, options_of, run_to_end, stream, values
 from spark.test_spark_stream import (  # noqa: F401 - collected here, too, with Kafka as their broker
@@ -80,7 +80,7 @@ def kafka(spark_broker: Broker) -> Kafka:
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    session = start_session("penstock-interop", master="local[2]", config=SPARK_SETTINGS)
+    session = start_session("headpond-interop", master="local[2]", config=SPARK_SETTINGS)
     yield session
     session.stop()
 
@@ -149,7 +149,7 @@ def test_records_that_are_gone_before_they_are_read_fail_the_query_or_are_passed
 def test_what_is_available_now_is_taken_in_proportion_and_no_more(
     spark: SparkSession, kafka: Kafka, topic: str, tmp_path: Path
 ) -> None:
-    from penstock.testing import Record
+    from headpond.testing import Record
 
     kafka.create_topic(topic, partitions=2)
     kafka.produce(topic, [Record(f"{number}", partition=0 if number < 8 else 1) for number in range(12)])

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from headpond.testing.records import Record
 from interop.frameworks import Framework, Frameworks, held_back
-from penstock.testing.records import Record
 from support.broker import BrokerProcess
 from support.cli import Cli
 from support.waiting import eventually

@@ -1,4 +1,4 @@
-"""Where Penstock may answer otherwise than Kafka: each place, what it answers there, and why.
+"""Where Headpond may answer otherwise than Kafka: each place, what it answers there, and why.
 
 The list is meant to stay short. A place that no longer differs fails the test that names it, so the list can't rot;
 what is different on purpose is told to users in docs/differences.md.
@@ -99,7 +99,7 @@ ALLOWED: list[Allowed] = [
     Allowed(
         "settings of our own stand beside Kafka's",
         ".*",
-        path=r".*\[penstock\.[a-z.]+\]",
+        path=r".*\[headpond\.[a-z.]+\]",
         kafka=MISSING,
         ours=_is_there,
     ),
@@ -129,11 +129,11 @@ ALLOWED: list[Allowed] = [
         ours=True,
     ),
     Allowed(
-        "the default data folder is penstock-data",
+        "the default data folder is headpond-data",
         "configs/every setting of the broker",
         path=r".*\[log\.dir\]\.(value|synonyms\[log\.dir\]\.value)",
         kafka="/tmp/kafka-logs",
-        ours="penstock-data",
+        ours="headpond-data",
     ),
     Allowed(
         "which levels are logged is a matter of the process's logging set-up",

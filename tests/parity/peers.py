@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.describe_cluster import DescribeClusterRequest
 from interop.oracle import two_free_ports
 from parity.surroundings import Peer
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.describe_cluster import DescribeClusterRequest
 from support.broker import BrokerProcess
 from support.waiting import eventually
 from support.wire import ConnectionClosed, Wire
@@ -21,7 +21,7 @@ KAFKA_STARTS_IN_S = 120.0
 
 
 @contextlib.contextmanager
-def penstock(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
+def headpond(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
     process = BrokerProcess(folder, settings=settings)
 
     def restart(changed: Mapping[str, str]) -> None:
@@ -44,7 +44,7 @@ def kafka(folder: Path, settings: Mapping[str, str]) -> Iterator[Peer]:
     command = [str(ORACLE), "serve", str(port), str(data_dir)]
     current = dict(settings)
     bootstrap = f"127.0.0.1:{port}"
-    environment = {"PENSTOCK_ORACLE_HEAP": "-Xmx512M", **os.environ}
+    environment = {"HEADPOND_ORACLE_HEAP": "-Xmx512M", **os.environ}
     running: list[subprocess.Popen[bytes]] = []
 
     def start() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.facts import FieldFacts, struct_fields
-from penstock.protocol.types import Message
+from headpond.protocol.apis import APIS
+from headpond.protocol.facts import FieldFacts, struct_fields
+from headpond.protocol.types import Message
 from support.batches import split
 from support.wire import API_KEYS
 

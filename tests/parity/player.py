@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.errors import MalformedMessage
 from parity.notation import Answer, Ask, MakeName, MakeTopic, Raw, Restart, Script, Step, resolve
 from parity.plain import Plain, at, make_request, plain
 from parity.surroundings import Peer, Surroundings
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.errors import MalformedMessage
 from support.verbs import create_topic
 from support.waiting import DEADLINE_S
 from support.wire import API_KEYS, API_VERSIONS_KEY, ConnectionClosed, Wire

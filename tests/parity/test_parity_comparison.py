@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from headpond.protocol.schema.metadata import MetadataResponse
 from parity import recording
 from parity.notation import Script, ask, batch, resolve
 from parity.plain import Plain, make_request, plain
 from parity.player import Seen, steps_of
 from parity.recording import Difference, differences, flat, load, recorded, save
 from parity.surroundings import Peer, Surroundings
-from penstock.protocol.schema.metadata import MetadataResponse
 
 PEER = Peer("127.0.0.1:9092", Path("/data"), "the-cluster")
 AN_ID = bytes.fromhex("dd79016f58e0430c8b6c66bfb8b96d0d")

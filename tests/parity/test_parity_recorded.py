@@ -1,4 +1,4 @@
-"""Every script, played against Penstock, is answered as a real Kafka answered it when the recording was made."""
+"""Every script, played against Headpond, is answered as a real Kafka answered it when the recording was made."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from headpond.broker.routes import APIS, HANDLERS
 from parity.allowed import ALLOWED, Allowed, sift
 from parity.families import FAMILIES, Stage, scripts_of
 from parity.notation import Ask
-from parity.peers import penstock
+from parity.peers import headpond
 from parity.player import steps_of, versions_of
 from parity.recording import differences, load
-from penstock.broker.routes import APIS, HANDLERS
 
 CASES = [(family, script.name) for family in FAMILIES for script in scripts_of(family)]
 _played: set[tuple[str, str]] = set()
@@ -38,7 +38,7 @@ def test_answers_as_kafka_did(
     if family not in stages:
         for other in list(stages):
             stages.pop(other).__exit__(None, None, None)
-        stages[family] = Stage(family, tmp_path_factory.mktemp(family), penstock)
+        stages[family] = Stage(family, tmp_path_factory.mktemp(family), headpond)
     (script,) = (each for each in scripts_of(family) if each.name == name)
     refused, used = sift(family, name, differences(kafka, stages[family].play(script)))
     _played.add((family, name))
@@ -52,7 +52,7 @@ def test_every_allowed_difference_is_still_one(allowance: Allowed) -> None:
     assert about, "it names no script that exists"
     if not about <= _played:
         pytest.skip("not all of its scripts were played in this run")
-    assert id(allowance) in _used, "Kafka and Penstock agree here by now"
+    assert id(allowance) in _used, "Kafka and Headpond agree here by now"
 
 
 def test_every_version_of_every_api_is_asked() -> None:

@@ -35,7 +35,7 @@ def home_in(folder: Path) -> Path:
 
 def environment(folder: Path) -> dict[str, str]:
     """For a process that starts Spark: nothing is left in the installation."""
-    from penstock.spark.java import find_java
+    from headpond.spark.java import find_java
 
     (folder / "tmp").mkdir(exist_ok=True)
     return {
@@ -100,12 +100,12 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 """
-NO_PENSTOCK, NO_NUMBA, NO_FASTAVRO = (_WITHOUT.replace("MODULE", name) for name in ("penstock", "numba", "fastavro"))
+NO_HEADPOND, NO_NUMBA, NO_FASTAVRO = (_WITHOUT.replace("MODULE", name) for name in ("headpond", "numba", "fastavro"))
 BROKEN_NUMBA = _WITHOUT.replace("MODULE", "numba").replace("ModuleNotFoundError", "ImportError")
-OTHER_PENSTOCK = """
-import penstock
+OTHER_HEADPOND = """
+import headpond
 
-penstock.__version__ = "9.9"
+headpond.__version__ = "9.9"
 """
 OTHER_PYTHON = """
 import collections, sys

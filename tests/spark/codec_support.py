@@ -14,16 +14,16 @@ pa = pytest.importorskip("pyarrow")
 np = pytest.importorskip("numpy")
 pytest.importorskip("numba")
 
-from penstock.client import ClientError  # noqa: E402
-from penstock.client.fetched import corrupt, cut_records  # noqa: E402
-from penstock.model import TopicPartition  # noqa: E402
-from penstock.protocol.records.control import build_end_txn_marker  # noqa: E402
-from penstock.protocol.records.errors import CorruptBatch  # noqa: E402
-from penstock.protocol.records.header import crc_of, stamp  # noqa: E402
-from penstock.protocol.records.reader import read_records  # noqa: E402
-from penstock.protocol.records.record import Record  # noqa: E402
-from penstock.spark import codec  # noqa: E402
-from penstock.spark.codec import jit, unpack  # noqa: E402
+from headpond.client import ClientError  # noqa: E402
+from headpond.client.fetched import corrupt, cut_records  # noqa: E402
+from headpond.model import TopicPartition  # noqa: E402
+from headpond.protocol.records.control import build_end_txn_marker  # noqa: E402
+from headpond.protocol.records.errors import CorruptBatch  # noqa: E402
+from headpond.protocol.records.header import crc_of, stamp  # noqa: E402
+from headpond.protocol.records.reader import read_records  # noqa: E402
+from headpond.protocol.records.record import Record  # noqa: E402
+from headpond.spark import codec  # noqa: E402
+from headpond.spark.codec import jit, unpack  # noqa: E402
 
 __all__ = [
     "ALL_CODECS",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,9 +26,9 @@ SPARK_SETTINGS = {
 def spark() -> Iterator[SparkSession]:
     for module in ("pyspark", "pyarrow", "numba", "pandas"):
         pytest.importorskip(module)
-    from penstock.spark.session import start_session
+    from headpond.spark.session import start_session
 
-    session = start_session("penstock-tests", master="local[2]", config=SPARK_SETTINGS)
+    session = start_session("headpond-tests", master="local[2]", config=SPARK_SETTINGS)
     yield session
     session.stop()
 
@@ -51,7 +51,7 @@ def pipelines(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> Pipelines:
-    """``penstock pipeline`` on the session that all tests share."""
+    """``headpond pipeline`` on the session that all tests share."""
     from spark.lake_support import Pipelines, share_session
 
     share_session(spark, monkeypatch)

@@ -7,13 +7,13 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from penstock.spark.source.options import parse_options
-from penstock.spark.source.stream import StreamReader
+from headpond.spark.source.options import parse_options
+from headpond.spark.source.stream import StreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from penstock.spark.source.offsets import Document
+    from headpond.spark.source.offsets import Document
 
 COLUMNS = ("value", "partition", "offset")
 

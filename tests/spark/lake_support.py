@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.cli.main import main
-from penstock.testing import Broker, Record
+from headpond.cli.main import main
+from headpond.testing import Broker, Record
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 
 
 class Pipelines:
-    """``penstock pipeline`` in this process, on the session that all tests share."""
+    """``headpond pipeline`` in this process, on the session that all tests share."""
 
     def __init__(self, broker: Broker, capsys: pytest.CaptureFixture[str]) -> None:
         self._broker = broker
@@ -46,7 +46,7 @@ class Pipelines:
         code, out, err = self.run(*arguments)
         assert code == 1, out
         assert len(err.strip().splitlines()) == 1, err
-        return err.strip().removeprefix("penstock: ")
+        return err.strip().removeprefix("headpond: ")
 
 
 def share_session(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def share_session(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Non
     def shared(options: Any, name: str) -> Iterator[SparkSession]:
         yield session
 
-    monkeypatch.setattr("penstock.cli.pipeline_spark.session_of", shared)
+    monkeypatch.setattr("headpond.cli.pipeline_spark.session_of", shared)
 
 
 def record(number: int, partition: int = 0, *, key: str | None = None, timestamp_ms: int | None = None) -> Record:

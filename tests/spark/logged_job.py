@@ -27,24 +27,24 @@ def main(plan: dict[str, Any]) -> None:
     try:
         topic, given = plan["topic"], plan["options"]
         rows = spark.range(ROWS).selectExpr("CAST(id AS STRING) AS value")
-        rows.write.format("penstock").options(**given, topic=topic).mode("append").save()
-        read = spark.read.format("penstock").options(**given, subscribe=topic).load()
+        rows.write.format("headpond").options(**given, topic=topic).mode("append").save()
+        read = spark.read.format("headpond").options(**given, subscribe=topic).load()
         assert read.count() == ROWS
         assert view(spark, {**given, "subscribe": topic}) == ROWS
         copy(spark, given, topic, plan["folder"])
-        wrong = spark.read.format("penstock").options(**plan["wrong"], subscribe=topic).load()
+        wrong = spark.read.format("headpond").options(**plan["wrong"], subscribe=topic).load()
         expect_refusal(lambda: wrong.count())
         expect_refusal(
-            lambda: rows.write.format("penstock").options(**plan["wrong"], topic=topic).mode("append").save()
+            lambda: rows.write.format("headpond").options(**plan["wrong"], topic=topic).mode("append").save()
         )
-        staged = rows.write.format("penstock").options(**given, topic=topic, stagingDir=plan["staging"]).mode("append")
+        staged = rows.write.format("headpond").options(**given, topic=topic, stagingDir=plan["staging"]).mode("append")
         expect_refusal(lambda: staged.save(), STAGING_REFUSAL)
     finally:
         spark.stop()
 
 
 def session_of(kind: str, settings: dict[str, str]) -> SparkSession:
-    from penstock.spark.session import start_session
+    from headpond.spark.session import start_session
 
     if kind == "plain":
         return plain_session(settings)
@@ -57,7 +57,7 @@ def plain_session(settings: dict[str, str]) -> SparkSession:
     """One that is made as people make theirs."""
     from pyspark.sql import SparkSession
 
-    from penstock.spark.session import embedded_settings, use_a_java, use_this_python
+    from headpond.spark.session import embedded_settings, use_a_java, use_this_python
 
     use_this_python()
     use_a_java()
@@ -69,15 +69,15 @@ def plain_session(settings: dict[str, str]) -> SparkSession:
 
 def view(spark: SparkSession, options: dict[str, str]) -> int:
     listed = ", ".join(f"'{name}' '{value}'" for name, value in options.items())
-    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING penstock OPTIONS ({listed})")
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW numbers USING headpond OPTIONS ({listed})")
     return int(spark.sql("SELECT count(*) FROM numbers").collect()[0][0])
 
 
 def copy(spark: SparkSession, given: dict[str, str], topic: str, folder: str) -> None:
-    rows = spark.readStream.format("penstock").options(**given, subscribe=topic, startingOffsets="earliest").load()
+    rows = spark.readStream.format("headpond").options(**given, subscribe=topic, startingOffsets="earliest").load()
     query = (
         rows.select("value")
-        .writeStream.format("penstock")
+        .writeStream.format("headpond")
         .options(**given, topic=f"{topic}-copy", checkpointLocation=f"{folder}/checkpoint")
         .trigger(availableNow=True)
         .start()

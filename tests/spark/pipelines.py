@@ -7,13 +7,13 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.testing import Broker, Record
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.testing import Broker, Record
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
 
-    from penstock.spark.pipeline.runner import Summary
+    from headpond.spark.pipeline.runner import Summary
 
 
 class Declared:
@@ -33,7 +33,7 @@ class Declared:
         self.file.write_text(textwrap.dedent(text))
 
     def run(self, watch: Any = lambda figures: None) -> Summary:
-        from penstock.spark.pipeline.runner import Runner
+        from headpond.spark.pipeline.runner import Runner
 
         with Runner(load_pipeline(str(self.file)), self.broker.bootstrap_servers) as runner:
             runner.survey()

@@ -6,7 +6,7 @@ both kinds of timestamp, transactions that are committed, aborted, or still open
     with random_topics(count=3) as topics:          # they are still: nothing is compacted any more
         topics[0].rows("read_committed")            # what librdkafka reads
 
-``PENSTOCK_SPARK_SEED`` repeats a run; a test that fails prints it.
+``HEADPOND_SPARK_SEED`` repeats a run; a test that fails prints it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from penstock.client import Client
-from penstock.client.admin import Admin, ConfigResource
-from penstock.model import TopicPartition as Partition
-from penstock.testing import Broker
+from headpond.client import Client
+from headpond.client.admin import Admin, ConfigResource
+from headpond.model import TopicPartition as Partition
+from headpond.testing import Broker
 from support.internal_client import run_with_client
 from support.waiting import eventually
 
-SEED = "PENSTOCK_SPARK_SEED"
+SEED = "HEADPOND_SPARK_SEED"
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ISOLATIONS = ("read_committed", "read_uncommitted")
 SETTINGS = {"log.cleaner.backoff.ms": 20, "log.initial.task.delay.ms": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
@@ -20,12 +20,12 @@ def options_of(broker: Broker, topic: str | None = None, **more: str) -> dict[st
 
 
 def batch(spark: SparkSession, given: dict[str, str], schema: str | None = None) -> DataFrame:
-    reader = spark.read.format("penstock").options(**given)
+    reader = spark.read.format("headpond").options(**given)
     return (reader if schema is None else reader.schema(schema)).load()
 
 
 def stream(spark: SparkSession, given: dict[str, str]) -> DataFrame:
-    return spark.readStream.format("penstock").options(**given).load()
+    return spark.readStream.format("headpond").options(**given).load()
 
 
 def values(rows: list[Row]) -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from penstock.cli.main import main
+from headpond.cli.main import main
 from support.certificates import Authority
 from support.gate import Gate, secured_broker
 
@@ -69,7 +69,7 @@ def opened(secured: Secured, folder: Path, password: str = CANARY) -> list[str]:
     return ["-b", secured.address, "--command-config", str(secured.file(folder, password))]
 
 
-def penstock(*arguments: str) -> int:
+def headpond(*arguments: str) -> int:
     try:
         return main(list(arguments))
     except SystemExit as end:

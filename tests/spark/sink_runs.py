@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.client.finished import BatchProducer
-from penstock.spark.sink.commit import Commit
-from penstock.spark.sink.messages import TaskDone, write_of_query
-from penstock.spark.sink.options import SinkOptions, parse_sink_options
-from penstock.spark.sink.staging import StagedFile
-from penstock.spark.sink.tasks import stage
+from headpond.client.finished import BatchProducer
+from headpond.spark.sink.commit import Commit
+from headpond.spark.sink.messages import TaskDone, write_of_query
+from headpond.spark.sink.options import SinkOptions, parse_sink_options
+from headpond.spark.sink.staging import StagedFile
+from headpond.spark.sink.tasks import stage
 
 STEPS = ("check", "begin", "is_done", "first file", "produce", "mark", "end", "clean")
 TASKS = 2

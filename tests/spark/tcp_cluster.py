@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Self, cast
 
-from penstock.protocol.schema.metadata import MetadataResponse
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.loop_thread import LoopThread
+from headpond.protocol.schema.metadata import MetadataResponse
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.loop_thread import LoopThread
 from unit.client.memory_cluster import MemoryCluster, ServerSide
 
 HOST = "127.0.0.1"

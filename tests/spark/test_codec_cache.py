@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.model import InvariantBroken
+from headpond.model import InvariantBroken
 from spark.codec_support import codec, jit, unpack
 
 pytestmark = pytest.mark.slow  # compiles everything, several times
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.slow  # compiles everything, several times
 read_varint = unpack.read_varint
 SOURCE = Path(codec.__file__).parents[2]
 PROGRAM = """
-from penstock.model import TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.record import Record
-from penstock.spark.codec import decode
+from headpond.model import TopicPartition
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.record import Record
+from headpond.spark.codec import decode
 data = bytes(build_batch([Record(0, 1, b"k", b"v")]))
 for batch in decode(data, tp=TopicPartition("t", 0), from_offset=0, columns=("value",)):
     print(batch.to_pylist())
@@ -44,8 +44,8 @@ def run(installed: Path, **environment: str) -> str:
 def install(folder: Path) -> Path:
     """A copy of the package whose folder of compiled code is a file: nobody, not even root, can write there."""
     ignored = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(SOURCE, folder / "penstock", ignore=ignored)
-    (folder / "penstock" / "spark" / "codec" / "__pycache__").write_text("in the way")
+    shutil.copytree(SOURCE, folder / "headpond", ignore=ignored)
+    (folder / "headpond" / "spark" / "codec" / "__pycache__").write_text("in the way")
     return folder
 
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.admin import EARLIEST, Admin
-from penstock.client.consumer import Reader
-from penstock.model import TopicPartition
+from headpond.client import Client
+from headpond.client.admin import EARLIEST, Admin
+from headpond.client.consumer import Reader
+from headpond.model import TopicPartition
 from spark.codec_support import codec
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient

@@ -6,12 +6,12 @@ import struct
 
 import pytest
 
-from penstock.client import ClientError
-from penstock.client.fetched import cut_records
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
-from penstock.protocol.records.record import Record
+from headpond.client import ClientError
+from headpond.client.fetched import cut_records
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
+from headpond.protocol.records.record import Record
 from spark.codec_support import (
     ALL_CODECS,
     MS_MAX,

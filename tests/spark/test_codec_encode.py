@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.compression import CODEC_NAMES
-from penstock.protocol.records.header import crc_of, read_header
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.compression import CODEC_NAMES
+from headpond.protocol.records.header import crc_of, read_header
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.records.record import Record
 from spark.codec_support import TP, codec, np, pa, rows_of
 
 CannotEncode, RecordColumns = codec.CannotEncode, codec.RecordColumns

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
+from headpond.protocol.records.record import Record
 from spark.codec_support import TP, codec, marker_at, mend_crc, outcome, reference_rows, rows_of
 
 COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")

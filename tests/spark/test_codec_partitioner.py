@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.client.partitioner import partition_for_key
+from headpond.client.partitioner import partition_for_key
 from spark.codec_support import codec, pa
 
 

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.client.fetched import FetchedBatch
-from penstock.spark.source.cluster import bounds_of_batch
-from penstock.spark.source.link import Link
-from penstock.spark.source.offsets import Offsets
-from penstock.spark.source.options import SourceOptions, parse_options
-from penstock.spark.source.planning import limit_in_proportion, ranges_between, split
-from penstock.spark.source.reading import fetch_range
+from headpond.client.fetched import FetchedBatch
+from headpond.spark.source.cluster import bounds_of_batch
+from headpond.spark.source.link import Link
+from headpond.spark.source.offsets import Offsets
+from headpond.spark.source.options import SourceOptions, parse_options
+from headpond.spark.source.planning import limit_in_proportion, ranges_between, split
+from headpond.spark.source.reading import fetch_range
 from spark.random_topics import ISOLATIONS, RandomTopic, Row, random_topics
 from spark.reads import options_of
 

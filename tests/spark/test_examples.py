@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.testing import Broker, Record
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.testing import Broker, Record
 from spark.pipelines import headers_of, json_values
-from support.broker import penstock_environment
+from support.broker import headpond_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,7 +40,7 @@ class Example:
             broker.produce(topic, [Record(as_text(one["value"]), key=one["key"]) for one in records()])
 
     def run(self, file: str) -> None:
-        from penstock.spark.pipeline.runner import Runner
+        from headpond.spark.pipeline.runner import Runner
 
         with Runner(load_pipeline(str(self.folder / file)), self.broker.bootstrap_servers) as runner:
             runner.survey()
@@ -51,7 +51,7 @@ class Example:
 
 
 def as_text(value: Any) -> str | None:
-    """As ``penstock produce --json`` writes it."""
+    """As ``headpond produce --json`` writes it."""
     return value if value is None or isinstance(value, str) else json.dumps(value)
 
 
@@ -77,7 +77,7 @@ def test_clicks_become_sessions(spark: SparkSession, spark_broker: Broker, tmp_p
         (one["user"], one["clicks"], one["came_to"], one["left_from"]) for one in example.table("lake/sessions")
     } == sessions
     (letter,) = spark_broker.consume("clickstream-dead-letters", at_least=1)
-    assert headers_of(letter)["penstock.reason"] == "the value is no JSON"
+    assert headers_of(letter)["dead-letter.reason"] == "the value is no JSON"
 
 
 def test_orders_get_names_and_prices(spark: SparkSession, spark_broker: Broker, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_changes_become_a_table_that_is_up_to_date(spark: SparkSession, spark_br
 def test_spark_declarative_pipelines_work_on_our_source_and_sink(
     spark: SparkSession, spark_broker: Broker, tmp_path: Path
 ) -> None:
-    from penstock.spark.java import find_java
+    from headpond.spark.java import find_java
 
     shutil.copytree(EXAMPLES / "declarative", tmp_path, dirs_exist_ok=True)
     spec = tmp_path / "spark-pipeline.yml"
@@ -121,7 +121,7 @@ def test_spark_declarative_pipelines_work_on_our_source_and_sink(
     spark_broker.create_topic("sdp-orders")
     spark_broker.create_topic("big-orders")
     environment = {
-        **penstock_environment({"ORDERS_BOOTSTRAP": spark_broker.bootstrap_servers}),
+        **headpond_environment({"ORDERS_BOOTSTRAP": spark_broker.bootstrap_servers}),
         "PYSPARK_PYTHON": sys.executable,
         "JAVA_HOME": find_java().home,
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -157,7 +157,7 @@ def test_spark_declarative_pipelines_work_on_our_source_and_sink(
 
 
 def test_the_demo_runs_from_nothing_and_leaves_nothing(tmp_path: Path) -> None:
-    environment = {**penstock_environment(), "TMPDIR": str(tmp_path)}
+    environment = {**headpond_environment(), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / "demo.py")],
         env=environment,
@@ -169,4 +169,4 @@ def test_the_demo_runs_from_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert '{"user":"bob","began":"2026-03-01T10:10:00.000Z"' in done.stdout
     assert "clickstream: done since" in done.stdout
-    assert not list(tmp_path.glob("penstock*"))
+    assert not list(tmp_path.glob("headpond*"))

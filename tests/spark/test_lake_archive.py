@@ -1,4 +1,4 @@
-"""``penstock pipeline archive``: each record once, in a table that everybody can read; and what it refuses."""
+"""``headpond pipeline archive``: each record once, in a table that everybody can read; and what it refuses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.testing import Broker, Record
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.testing import Broker, Record
 from spark.lake_support import Pipelines, record, rows_of_lake, rows_of_topic
 from support.internal_client import run_with_client
 
@@ -85,7 +85,7 @@ def test_times_that_microseconds_cant_count_become_the_nearest_that_they_can(
         "date=9999-12-31",
     ]
     assert pipelines.json("audit", topic, "--against-lake", str(lake))  # exits with 1 where both differ
-    read = spark.read.format("penstock").option("kafka.bootstrap.servers", spark_broker.bootstrap_servers)
+    read = spark.read.format("headpond").option("kafka.bootstrap.servers", spark_broker.bootstrap_servers)
     seen = read.option("subscribe", topic).load().selectExpr("unix_micros(timestamp) us").orderBy("offset").collect()
     assert [row.us for row in seen] == nearest_us
 
@@ -141,14 +141,14 @@ def test_many_commits_new_partitions_and_several_topics(
     assert pipelines.json("archive", *pattern, "--to", str(lake))["records"] == 1
     for name in names[:2]:
         assert rows_of_lake(lake, name) == rows_of_topic(spark_broker, name)
-    states = {name: json.loads((lake / f"_penstock/topics/{name}.json").read_text()) for name in names}
+    states = {name: json.loads((lake / f"_lake/topics/{name}.json").read_text()) for name in names}
     assert sorted(states[names[0]]["partitions"]) == ["0", "1", "2"]
     assert sorted(states[names[2]]["partitions"]) == ["0", "1"], "an empty topic is known, with its partitions"
     assert spark_broker_lag(spark_broker, "archive-lake", names[0]) == 0
 
 
 def spark_broker_lag(broker: Broker, group: str, topic: str) -> int:
-    from penstock.client.groups import Groups
+    from headpond.client.groups import Groups
 
     async def ask(client: Client) -> int:
         offsets = await Groups(client).offsets(group)
@@ -212,14 +212,14 @@ def test_what_can_not_be_continued_is_one_sentence(
     (tmp_path / "full" / "notes.txt").touch()
     assert "is no lake, and holds notes.txt" in pipelines.fails("archive", topic, "--to", str(tmp_path / "full"))
 
-    state_file = lake / f"_penstock/topics/{topic}.json"
+    state_file = lake / f"_lake/topics/{topic}.json"
     state = json.loads(state_file.read_text())
     state_file.write_text(json.dumps({**state, "cluster_id": "elsewhere"}))
     assert "of another cluster (elsewhere" in pipelines.fails("archive", topic, "--to", str(lake))
     state_file.write_text(json.dumps(state))
 
     async def delete_records(client: Client) -> None:
-        from penstock.model import TopicPartition
+        from headpond.model import TopicPartition
 
         await Admin(client).delete_records({TopicPartition(topic, 0): 12})
 
@@ -247,14 +247,14 @@ def test_a_failure_in_a_task_is_one_sentence_and_the_lake_stays_as_it_was(
     lake = tmp_path / "lake"
     spark_broker.produce(topic, [record(0)])
     pipelines.json("archive", topic, "--to", str(lake))
-    before = (lake / f"_penstock/topics/{topic}.json").read_bytes()
+    before = (lake / f"_lake/topics/{topic}.json").read_bytes()
     (file,) = (lake / f"topic={topic}").glob("*/*.parquet")
     content = file.read_bytes()
     file.write_bytes(b"no parquet")
     spark_broker.produce(topic, [record(1)])
     said = pipelines.fails("archive", topic, "--to", str(lake))
     assert "Parquet magic bytes not found" in said
-    assert (lake / f"_penstock/topics/{topic}.json").read_bytes() == before
+    assert (lake / f"_lake/topics/{topic}.json").read_bytes() == before
     file.write_bytes(content)
     assert pipelines.json("archive", topic, "--to", str(lake))["records"] == 1
     assert rows_of_lake(lake, topic) == rows_of_topic(spark_broker, topic)

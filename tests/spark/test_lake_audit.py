@@ -1,4 +1,4 @@
-"""``penstock pipeline audit``: what it finds in a live topic, and whether two sides hold the same."""
+"""``headpond pipeline audit``: what it finds in a live topic, and whether two sides hold the same."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.testing import Broker, Record
+from headpond.testing import Broker, Record
 from spark.lake_support import Pipelines, record
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def chunk(keys: list[bytes | None], times_ms: list[int] | None = None, first_off
 
 def test_lateness_is_carried_over_chunks() -> None:
     rows = [chunk([None] * 3, [5, 9, 7]), chunk([None] * 3, [8, 10, 10], 3)]
-    from penstock.spark.lake.audit_rows import RowWalk
+    from headpond.spark.lake.audit_rows import RowWalk
 
     walk = RowWalk()
     for one in rows:
@@ -183,7 +183,7 @@ def test_lateness_is_carried_over_chunks() -> None:
 
 def test_frequent_keys_are_found_among_more_than_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     first = chunk([b"often"] * 50 + [b"%d" % number for number in range(500)])
-    from penstock.spark.lake import audit_rows
+    from headpond.spark.lake import audit_rows
 
     monkeypatch.setattr(audit_rows, "KEYS_MAX", 100)
     monkeypatch.setattr(audit_rows, "MERGE_ROWS", 300)
@@ -198,7 +198,7 @@ def test_frequent_keys_are_found_among_more_than_are_counted(monkeypatch: pytest
 @pytest.mark.parametrize("count", [0, 1, 100, 20_000, 300_000])
 def test_distinct_keys_are_estimated_to_a_few_percent(count: int) -> None:
     rows = chunk([b"%d" % number for number in range(count)] or [None])
-    from penstock.spark.lake.audit_rows import RowWalk, distinct_estimate
+    from headpond.spark.lake.audit_rows import RowWalk, distinct_estimate
 
     walk = RowWalk()
     walk.take(rows)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.control import build_end_txn_marker, read_end_txn_marker
-from penstock.protocol.records.header import BatchHeader, read_header
-from penstock.protocol.records.record import Record
-from penstock.spark.lake.audit_batches import BatchFacts, BatchWalk, Duplicate, Gap
-from penstock.spark.lake.audit_findings import findings_of
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.control import build_end_txn_marker, read_end_txn_marker
+from headpond.protocol.records.header import BatchHeader, read_header
+from headpond.protocol.records.record import Record
+from headpond.spark.lake.audit_batches import BatchFacts, BatchWalk, Duplicate, Gap
+from headpond.spark.lake.audit_findings import findings_of
 
 
 def header(
@@ -103,9 +103,9 @@ def test_markers_decide_what_was_aborted() -> None:
 def test_missing_offsets_are_a_fault_unless_the_topic_is_compacted() -> None:
     for module in ("pyarrow", "numba"):
         pytest.importorskip(module)
-    from penstock.spark.lake.audit import TopicAudit
-    from penstock.spark.lake.audit_rows import RowFacts
-    from penstock.spark.lake.audit_task import PartitionFacts
+    from headpond.spark.lake.audit import TopicAudit
+    from headpond.spark.lake.audit_rows import RowFacts
+    from headpond.spark.lake.audit_task import PartitionFacts
 
     facts = walk([header(0, 2), header(5, 2)])
 

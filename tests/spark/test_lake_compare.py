@@ -15,11 +15,11 @@ pytest.importorskip("numba")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.spark.lake import compare_task
-from penstock.spark.lake.archive_plan import Part
-from penstock.spark.lake.compare_task import CompareWork, LakeSide, sum_blocks
-from penstock.spark.lake.files import SCHEMA
-from penstock.spark.lake.store import Lake
+from headpond.spark.lake import compare_task
+from headpond.spark.lake.archive_plan import Part
+from headpond.spark.lake.compare_task import CompareWork, LakeSide, sum_blocks
+from headpond.spark.lake.files import SCHEMA
+from headpond.spark.lake.store import Lake
 
 Row = dict[str, Any]
 Sums = dict[int, tuple[int, int]]

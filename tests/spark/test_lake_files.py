@@ -13,11 +13,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.runtime.files import DiskFile, DiskFileSystem
-from penstock.spark.lake import files
-from penstock.spark.lake.errors import LakeError
-from penstock.spark.lake.files import SCHEMA, DateFiles, FileTarget, Growing, Written
-from penstock.spark.lake.layout import date_of
+from headpond.runtime.files import DiskFile, DiskFileSystem
+from headpond.spark.lake import files
+from headpond.spark.lake.errors import LakeError
+from headpond.spark.lake.files import SCHEMA, DateFiles, FileTarget, Growing, Written
+from headpond.spark.lake.layout import date_of
 
 DAY_US = 86_400_000_000
 

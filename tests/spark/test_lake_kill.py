@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 from spark.lake_support import record, rows_of_lake, rows_of_topic
-from support.broker import penstock_environment
+from support.broker import headpond_environment
 from support.waiting import eventually
 
 RECORDS = 400
@@ -29,14 +29,14 @@ def needs_the_extra() -> None:
 
 
 class Command:
-    """``penstock pipeline``, in a group of processes of its own. ``dies_at``: see ``dying_command``."""
+    """``headpond pipeline``, in a group of processes of its own. ``dies_at``: see ``dying_command``."""
 
     def __init__(self, broker: Broker, *arguments: str, dies_at: str = "") -> None:
-        start = [str(DYING), dies_at] if dies_at else ["-m", "penstock"]
+        start = [str(DYING), dies_at] if dies_at else ["-m", "headpond"]
         line = [sys.executable, *start, "pipeline", *arguments, "-b", broker.bootstrap_servers]
         self._process = subprocess.Popen(
             [*line, "--master", "local[2]"],
-            env=penstock_environment(),
+            env=headpond_environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
@@ -69,9 +69,7 @@ def test_a_killed_archive_and_a_killed_restore_go_on(spark_broker: Broker, topic
     spark_broker.create_topic(topic, partitions=2)
     spark_broker.produce(topic, [record(number, number % 2) for number in range(RECORDS)])
     archive = ("archive", topic, "--to", str(lake), "--batch-records", "4")
-    Command(spark_broker, *archive).kill_when(
-        lambda: int(str(state_of(lake / "_penstock/topics").get("version", 0))) > 3
-    )
+    Command(spark_broker, *archive).kill_when(lambda: int(str(state_of(lake / "_lake/topics").get("version", 0))) > 3)
     seen = rows_of_lake(lake, topic)
     everything = rows_of_topic(spark_broker, topic)
     assert 0 < len(seen) < RECORDS and set(seen) < set(everything)
@@ -80,7 +78,7 @@ def test_a_killed_archive_and_a_killed_restore_go_on(spark_broker: Broker, topic
     assert rows_of_lake(lake, topic) == everything
 
     restore = ("restore", topic, "--from", str(lake), "--as", copy, "--batch-records")
-    states = lake / "_penstock/restores"
+    states = lake / "_lake/restores"
     Command(spark_broker, *restore, "4").kill_when(lambda: int(str(state_of(states).get("chunk", 0))) > 2)
     code, _, err = Command(spark_broker, *restore, "1000").end()
     assert code == 0, err
@@ -99,27 +97,27 @@ def test_a_killed_snapshot_leaves_the_table_as_it_was_and_can_be_run_again(
     command = ("snapshot", topic, "--to", str(table), "--strings", "--overwrite")
 
     # While it reads.
-    Command(spark_broker, *command).kill_when((tmp_path / ".table.penstock-lock").exists)
+    Command(spark_broker, *command).kill_when((tmp_path / ".table.table-lock").exists)
     assert not table.exists(), "there was none"
 
     # When all is written and nothing in its place yet.
     table.mkdir()
     pq.write_table(pa.table({"key": ["k"], "value": ["of before"]}), table / "part-0.parquet")
     (table / "_SUCCESS").touch()
-    Command(spark_broker, *command, dies_at="penstock.spark.lake.table:Table._put_in_place").dies()
-    assert list(tmp_path.glob(".table.penstock-new-*")), "it died too early"
+    Command(spark_broker, *command, dies_at="headpond.spark.lake.table:Table._put_in_place").dies()
+    assert list(tmp_path.glob(".table.table-new-*")), "it died too early"
     assert pq.read_table(table).to_pylist() == [{"key": "k", "value": "of before"}]
 
     code, _, err = Command(spark_broker, *command).end()
     assert code == 0, err
     found = {row["key"]: row["value"] for row in pq.read_table(table).to_pylist()}
     assert found == {f"{number}": f"value {number}" for number in range(RECORDS)}
-    assert sorted(each.name for each in tmp_path.iterdir()) == [".table.penstock-lock", "table"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == [".table.table-lock", "table"]
 
 
 @pytest.mark.parametrize(
     "moment",
-    ["penstock.spark.lake.audit:compare", "penstock.runtime.files:DiskFileSystem.write_file_atomically"],
+    ["headpond.spark.lake.audit:compare", "headpond.runtime.files:DiskFileSystem.write_file_atomically"],
     ids=["between its two readings", "before the report is written"],
 )
 def test_a_killed_audit_leaves_the_report_and_the_topic_as_they_were_and_can_be_run_again(
@@ -149,9 +147,9 @@ def test_a_failure_says_one_sentence_and_shows_no_stack(spark_broker: Broker, to
     (file,) = (lake / f"topic={topic}").glob("*/*.parquet")
     file.unlink()
     spark_broker.produce(topic, [record(1)])
-    state = lake / f"_penstock/topics/{topic}.json"
+    state = lake / f"_lake/topics/{topic}.json"
     state.write_text(json.dumps({**json.loads(state.read_text()), "moves": []}))
     code, out, err = Command(spark_broker, "archive", topic, "--to", str(lake)).end()
     told = [line for line in err.splitlines() if not line.startswith("WARNING: ")]
     assert (code, out) == (1, "")
-    assert told == [f"penstock: {file} is missing, and the lake says that it is there: was it deleted?"]
+    assert told == [f"headpond: {file} is missing, and the lake says that it is there: was it deleted?"]

@@ -1,4 +1,4 @@
-"""The bars of ``penstock pipeline snapshot`` and ``audit``, which wait for Spark in one call: they move."""
+"""The bars of ``headpond pipeline snapshot`` and ``audit``, which wait for Spark in one call: they move."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.cli import pipeline_tasks_bar, progress
-from penstock.cli.progress import Progress
-from penstock.spark.lake import audit, snapshot
-from penstock.spark.lake.task_counts import TaskCounter, TaskCounts
-from penstock.testing import Broker
+from headpond.cli import pipeline_tasks_bar, progress
+from headpond.cli.progress import Progress
+from headpond.spark.lake import audit, snapshot
+from headpond.spark.lake.task_counts import TaskCounter, TaskCounts
+from headpond.testing import Broker
 from spark.lake_support import Pipelines, record
 from support.waiting import eventually
 

@@ -1,4 +1,4 @@
-"""``penstock pipeline restore``: a round trip through a lake gives equal records, once, whatever is interrupted."""
+"""``headpond pipeline restore``: a round trip through a lake gives equal records, once, whatever is interrupted."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.admin import Admin, ConfigResource
-from penstock.spark.lake import restore as restores
-from penstock.spark.lake.errors import LakeError
-from penstock.spark.lake.restore_state import RestoreFile, RestoreState
-from penstock.spark.lake.store import Lake
-from penstock.testing import Broker, Record
+from headpond.client import Client
+from headpond.client.admin import Admin, ConfigResource
+from headpond.spark.lake import restore as restores
+from headpond.spark.lake.errors import LakeError
+from headpond.spark.lake.restore_state import RestoreFile, RestoreState
+from headpond.spark.lake.store import Lake
+from headpond.testing import Broker, Record
 from spark.lake_support import Pipelines, record, rows_of_topic
 from support.internal_client import run_with_client
 
@@ -133,7 +133,7 @@ def test_the_state_may_lie_elsewhere_and_a_topic_made_anew_begins_anew(
     command = ("restore", topic, "--from", str(lake), "--as", copy, "--state", str(states))
     assert pipelines.json(*command)["records"] == 43
     (state,) = states.glob("*.json")
-    assert json.loads(state.read_text())["records"] == 43 and not (lake / "_penstock/restores").exists()
+    assert json.loads(state.read_text())["records"] == 43 and not (lake / "_lake/restores").exists()
 
     async def delete(client: Client) -> None:
         await Admin(client).delete_topics([copy])
@@ -150,7 +150,7 @@ def test_what_is_written_is_staged_where_all_nodes_see_it_and_nothing_of_it_stay
     lake, copy, states = tmp_path / "lake", f"{topic}-copy", tmp_path / "states"
     archived(pipelines, spark_broker, topic, lake)
     command = ("restore", topic, "--from", str(lake), "--as", copy, "--batch-records", "20")
-    staging = lake / "_penstock/restore-staging"
+    staging = lake / "_lake/restore-staging"
     if is_elsewhere:
         command, staging = (*command, "--state", str(states)), states / "staging"
         states.mkdir()

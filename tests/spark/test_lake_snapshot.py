@@ -1,4 +1,4 @@
-"""``penstock pipeline snapshot``: the latest value per key, as of now or of a moment, and what takes keys away."""
+"""``headpond pipeline snapshot``: the latest value per key, as of now or of a moment, and what takes keys away."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.lake.errors import LakeError
-from penstock.spark.lake.table import Table
-from penstock.testing import Broker, Record
+from headpond.spark.lake.errors import LakeError
+from headpond.spark.lake.table import Table
+from headpond.testing import Broker, Record
 from spark.lake_support import Pipelines
 
 T0 = 1_767_225_600_000
@@ -27,7 +27,7 @@ def table_of(path: Path) -> dict[Any, Any]:
 def seen(folder: Path) -> list[str]:
     """What is in a folder for those who don't look for hidden names."""
     names = sorted(each.name for each in folder.iterdir())
-    assert not [name for name in names if "penstock-new" in name or "penstock-old" in name]
+    assert not [name for name in names if "headpond-new" in name or "headpond-old" in name]
     return [name for name in names if not name.startswith(".")]
 
 
@@ -118,10 +118,10 @@ def test_a_table_is_replaced_only_when_asked_for_and_only_if_it_is_one(
 
 
 def test_a_crash_between_two_renames_brings_the_old_table_back(tmp_path: Path) -> None:
-    old = tmp_path / ".table.penstock-old-1"
+    old = tmp_path / ".table.table-old-1"
     old.mkdir()
     (old / "_SUCCESS").touch()
-    (tmp_path / ".table.penstock-new-1").mkdir()
+    (tmp_path / ".table.table-new-1").mkdir()
     table = Table(str(tmp_path / "table"))
     try:
         with table.being_written() as folder:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from penstock.model import InvariantBroken
-from penstock.runtime.files import DiskFileSystem
-from penstock.spark.lake import layout
-from penstock.spark.lake.errors import LakeError
-from penstock.spark.lake.state import LakeFile, Move, Reach, Span, TopicState
-from penstock.spark.lake.store import Lake
+from headpond.model import InvariantBroken
+from headpond.runtime.files import DiskFileSystem
+from headpond.spark.lake import layout
+from headpond.spark.lake.errors import LakeError
+from headpond.spark.lake.state import LakeFile, Move, Reach, Span, TopicState
+from headpond.spark.lake.store import Lake
 
 CHANGES = ("make_dirs", "rename", "remove", "remove_tree", "sync_dir", "write_file_atomically")
 
@@ -145,7 +145,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "says"),
-    [("s3://bucket/lake", "is a folder"), ("nowhere", "does not exist: `penstock pipeline archive --to")],
+    [("s3://bucket/lake", "is a folder"), ("nowhere", "does not exist: `headpond pipeline archive --to")],
 )
 def test_what_is_no_lake_is_told(path: str, says: str) -> None:
     with pytest.raises(LakeError, match=says):
@@ -161,11 +161,11 @@ def test_a_file_that_somebody_deleted_is_missed(tmp_path: Path) -> None:
         pass
 
 
-def test_a_lake_of_a_newer_penstock_is_refused(tmp_path: Path) -> None:
+def test_a_lake_of_a_newer_headpond_is_refused(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path / "lake"))
     lake.create()
     (tmp_path / "lake" / layout.LAKE_FILE).write_text('{"id": "x", "format": 99}')
-    with pytest.raises(LakeError, match="newer penstock"):
+    with pytest.raises(LakeError, match="newer headpond"):
         lake.mark()
     (tmp_path / "lake" / layout.LAKE_FILE).write_text('{"id": ')
     with pytest.raises(LakeError, match="is damaged"):
@@ -190,8 +190,8 @@ def test_the_names_of_staged_files_are_safe_before_the_state_names_them(tmp_path
     with writer.lake.writing():
         said.clear()
         writer.commit(1, {"date=1/a": ["r1"]})
-    replaced = said.index(("write_file_atomically", "_penstock/topics/orders.json"))
-    assert {("sync_dir", "_penstock/staging"), ("sync_dir", "_penstock")} <= set(said[:replaced])
+    replaced = said.index(("write_file_atomically", "_lake/topics/orders.json"))
+    assert {("sync_dir", "_lake/staging"), ("sync_dir", "_lake")} <= set(said[:replaced])
     renamed = next(number for number, (name, _) in enumerate(said) if name == "rename")
     assert replaced < renamed < said.index(("sync_dir", "topic=orders/date=1"))
 

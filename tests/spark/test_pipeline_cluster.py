@@ -15,12 +15,12 @@ pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 pytest.importorskip("grpc")
 
-from penstock import __version__
-from penstock.testing import Broker, Record
-from spark.clusters import CLUSTER, NO_PENSTOCK, OTHER_PYTHON, connect_server, environment, python_with
+from headpond import __version__
+from headpond.testing import Broker, Record
+from spark.clusters import CLUSTER, NO_HEADPOND, OTHER_PYTHON, connect_server, environment, python_with
 from spark.lake_support import record, rows_of_lake, rows_of_topic
 from spark.pipelines import headers_of
-from support.broker import penstock_command
+from support.broker import headpond_command
 
 RUN_S_MAX = 240
 
@@ -71,11 +71,11 @@ def elsewhere(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture
 def pipeline(broker: Broker, tmp_path: Path) -> Run:
-    """``penstock pipeline``, in a process and a folder of its own."""
+    """``headpond pipeline``, in a process and a folder of its own."""
 
     def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            penstock_command("pipeline", *arguments, "-b", broker.bootstrap_servers),
+            headpond_command("pipeline", *arguments, "-b", broker.bootstrap_servers),
             env={**environment(tmp_path), **variables},
             cwd=tmp_path,
             capture_output=True,
@@ -118,7 +118,7 @@ def test_a_declared_pipeline_runs_there_and_goes_on(
     }
     assert sums == {"u0": sum(range(0, 99, 3)) + 1000, "u1": sum(range(1, 99, 3)), "u2": sum(range(2, 99, 3))}
     (letter,) = broker.consume(f"{topic}-dead-letters")
-    assert headers_of(letter)["penstock.reason"] == "the value is no JSON"
+    assert headers_of(letter)["dead-letter.reason"] == "the value is no JSON"
 
 
 TABLE = """
@@ -150,7 +150,7 @@ def test_folders_are_those_beside_the_file_and_not_where_spark_works(
         done = told(pipeline("run", f"{user}/p.toml", "--json", *elsewhere))
         assert [one["rows_read"] for one in done["sinks"]] == [len(rows)]
         assert sorted(pq.read_table(home / "out").column("n").to_pylist()) == rows
-        assert (home / ".penstock" / topic / "checkpoints" / "out" / "metadata").exists()
+        assert (home / ".pipelines" / topic / "checkpoints" / "out" / "metadata").exists()
     for path in (tmp_path / "anna" / "out" / "_spark_metadata").iterdir():
         path.unlink()  # as if the table were of no query: it is looked at here before anything is written
     (tmp_path / "anna" / "out" / "_spark_metadata" / "9").write_text("v1\n")
@@ -175,8 +175,8 @@ def test_sinks_that_a_connect_server_can_not_have_are_refused_before_it_is_asked
 ) -> None:
     (tmp_path / "p.toml").write_text(text.format(topic=topic))
     done = pipeline("run", "p.toml", "--remote", "sc://127.0.0.1:1")
-    assert (done.returncode, done.stderr) == (1, f"penstock: p.toml:7: sink out: {sentence}\n")
-    assert not (tmp_path / ".penstock").exists()
+    assert (done.returncode, done.stderr) == (1, f"headpond: p.toml:7: sink out: {sentence}\n")
+    assert not (tmp_path / ".pipelines").exists()
 
 
 def test_a_lake_is_written_and_restored_there(
@@ -203,17 +203,17 @@ def test_a_failure_there_is_one_sentence(
     broker.produce(topic, ["{}"])
     done = pipeline("run", "p.toml", *elsewhere)
     assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith("penstock: p.toml:11: step doubled: A column, variable, or function parameter"), done
-    assert not (tmp_path / ".penstock" / topic / "checkpoints").exists()
+    assert done.stderr.startswith("headpond: p.toml:11: step doubled: A column, variable, or function parameter"), done
+    assert not (tmp_path / ".pipelines" / topic / "checkpoints").exists()
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         (OTHER_PYTHON, "and 3.99 on an executor: every node needs the same minor version"),
-        (NO_PENSTOCK, f"an executor has no penstock: install penstock[spark] {__version__} on every node"),
+        (NO_HEADPOND, f"an executor has no headpond: install headpond[spark] {__version__} on every node"),
     ],
-    ids=["another Python", "no Penstock"],
+    ids=["another Python", "no Headpond"],
 )
 def test_nodes_that_are_not_alike_are_told_before_anything_is_written(
     change: str, sentence: str, pipeline: Run, broker: Broker, topic: str, tmp_path: Path
@@ -222,6 +222,6 @@ def test_nodes_that_are_not_alike_are_told_before_anything_is_written(
     lake = tmp_path / "lake"
     python = python_with(tmp_path / "other", change)
     done = pipeline("archive", topic, "--to", str(lake), "--master", CLUSTER, PYSPARK_PYTHON=python)
-    lines = [line for line in done.stderr.splitlines() if line.startswith("penstock: ")]
+    lines = [line for line in done.stderr.splitlines() if line.startswith("headpond: ")]
     assert done.returncode == 1 and len(lines) == 1 and sentence in lines[0], done.stderr
     assert not lake.exists()

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.spark.pipeline.failures import RunFailed, WrongFolder
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.testing import Broker, Record
+from headpond.spark.pipeline.failures import RunFailed, WrongFolder
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.testing import Broker, Record
 from spark.pipelines import Declared, counts, json_values
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ SUMS = """
 
 def dry(declared: Declared) -> None:
     """As ``run --dry-run``."""
-    from penstock.spark.pipeline.runner import Runner
+    from headpond.spark.pipeline.runner import Runner
 
     with Runner(load_pipeline(str(declared.file)), declared.broker.bootstrap_servers) as runner:
         runner.survey(is_dry=True)
@@ -55,7 +55,7 @@ def test_a_checkpoint_that_was_set_back_is_refused_where_a_topic_is_written_in_m
     declared = Declared(tmp_path, spark, spark_broker, SUMS.format(topic=topic))
     spark_broker.produce(topic, ['{"id": 1}'])
     assert counts(declared.run()) == {"sums": (1, 1)}
-    kept, backup = tmp_path / ".penstock" / topic, tmp_path / "backup"
+    kept, backup = tmp_path / ".pipelines" / topic, tmp_path / "backup"
     shutil.copytree(kept, backup)
     spark_broker.produce(topic, ['{"id": 1}'])
     declared.run()
@@ -98,7 +98,7 @@ def test_a_batch_that_comes_again_after_it_was_written_is_no_rows_out(
     declared = Declared(tmp_path, spark, spark_broker, text.format(topic=topic))
     spark_broker.produce(topic, ['{"id": 1}', '{"id": 2}'])
     assert {rows for _, rows in counts(declared.run()).values()} == {2}
-    for commits in (tmp_path / ".penstock" / topic / "checkpoints").glob("*/commits"):
+    for commits in (tmp_path / ".pipelines" / topic / "checkpoints").glob("*/commits"):
         last = max(int(path.name) for path in commits.glob("[0-9]*"))
         for left in (commits / str(last), commits / f".{last}.crc"):
             left.unlink(missing_ok=True)
@@ -184,7 +184,7 @@ def test_a_run_that_was_killed_while_its_first_offsets_were_written_is_gone_on_w
     )
     declared = Declared(tmp_path, spark, spark_broker, text)
     spark_broker.produce(topic, ['{"id": 1}', "bad"])
-    folder = tmp_path / ".penstock" / topic
+    folder = tmp_path / ".pipelines" / topic
     for number, name in enumerate(("sums", "dead-letters")):
         query_id = f"6a3f121b-e0e8-43df-8846-{number:012x}"
         checkpoint = folder / "checkpoints" / name

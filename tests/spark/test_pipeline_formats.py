@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.admin import Admin, ConfigResource
-from penstock.spark.pipeline.failures import RunFailed
-from penstock.testing import Broker, Record
+from headpond.client import Client
+from headpond.client.admin import Admin, ConfigResource
+from headpond.spark.pipeline.failures import RunFailed
+from headpond.testing import Broker, Record
 from spark.pipelines import Declared, counts, headers_of
 from support.internal_client import run_with_client
 
@@ -107,9 +107,9 @@ def test_json_becomes_columns_and_what_does_not_fit_goes_to_the_dead_letters_wit
         (f"bad{number}".encode(), value) for number, (value, _) in enumerate(BAD_JSON)
     ]
     told = [headers_of(letter) for letter in letters]
-    assert [one["penstock.reason"] for one in told] == [reason for _, reason in BAD_JSON]
+    assert [one["dead-letter.reason"] for one in told] == [reason for _, reason in BAD_JSON]
     facts = ("topic", "partition", "offset", "pipeline", "source")
-    assert [told[3][f"penstock.{name}"] for name in facts] == [topic, "0", "5", topic, "orders"]
+    assert [told[3][f"dead-letter.{name}"] for name in facts] == [topic, "0", "5", topic, "orders"]
     assert told[3]["own"] == "x"
 
     assert counts(declared.run()) == {"table": (0, 0), "dead-letters": (0, 0)}
@@ -146,7 +146,7 @@ def test_bad_records_are_sent_from_where_the_pipeline_began_also_when_that_is_as
     declared.run()
     assert sorted(row["id"] for row in declared.table("orders")) == [1, 2]
     (letter,) = spark_broker.consume(f"{topic}-dead-letters")
-    assert (letter.value, headers_of(letter)["penstock.offset"]) == (b"new and bad", "2")
+    assert (letter.value, headers_of(letter)["dead-letter.offset"]) == (b"new and bad", "2")
     spark_broker.produce(topic, ["bad again"])
     declared.run()
     assert [one.value for one in spark_broker.consume(f"{topic}-dead-letters")] == [b"new and bad", b"bad again"]
@@ -198,7 +198,7 @@ def test_csv_strings_and_binary_side_by_side(
     assert declared.table("lines") == [{"id": 1, "item": "apples"}]
     assert [row["value"] for row in declared.table("texts")] == ["1;apples", "2;pears;more", "x;plums"]
     assert [bytes(row["value"]) for row in declared.table("bytes")][-1] == b"\xff\xfe"
-    reasons = sorted(headers_of(one)["penstock.reason"] for one in spark_broker.consume(f"{topic}.bad", at_least=4))
+    reasons = sorted(headers_of(one)["dead-letter.reason"] for one in spark_broker.consume(f"{topic}.bad", at_least=4))
     assert [reason[:30] for reason in reasons] == [
         *["the line does not fit the sche"] * 2,
         *["the value is no text in UTF-8"] * 2,
@@ -311,7 +311,7 @@ def test_avro_with_confluents_frame_is_read_with_the_schema_that_it_was_written_
     assert (second["day"], second["notes"]) == (date(2026, 1, 2), {"a": "b"})
     assert second["lines"] == [{"member0": 7, "member1": None}, {"member0": None, "member1": "x"}]
     letters = spark_broker.consume(f"{topic}-dead-letters", at_least=4)
-    assert [headers_of(letter)["penstock.reason"][:60] for letter in letters] == [
+    assert [headers_of(letter)["dead-letter.reason"][:60] for letter in letters] == [
         "the value was written with schema id 3, which is not in writ",
         "the value has no frame of five bytes, a zero and a schema id",
         "the value is no Avro of this schema: 1 bytes are left over",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from docs.guide import steps_of
 from docs.test_guides import GUIDES, Terminal
-from penstock.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.load import load_pipeline
 from spark.test_spark_guide import terminal
 
 __all__ = ["terminal"]  # the fixture

@@ -1,4 +1,4 @@
-"""``kill -9`` of ``penstock pipeline run`` with all that it has started, at the moments that are hard: nothing is lost,
+"""``kill -9`` of ``headpond pipeline run`` with all that it has started, at the moments that are hard: nothing is lost,
 nothing is twice, and good and dead records are together those that were read."""
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.testing import Broker, Record
-from support.broker import penstock_environment
+from headpond.testing import Broker, Record
+from support.broker import headpond_environment
 from support.waiting import eventually
 
 RUN_S_MAX = 240
@@ -49,11 +49,11 @@ class Run:
     """In a group of processes of its own. ``dies_at``: see ``dying_command``."""
 
     def __init__(self, broker: Broker, folder: Path, *, dies_at: str = "") -> None:
-        start = [str(DYING), dies_at] if dies_at else ["-m", "penstock"]
+        start = [str(DYING), dies_at] if dies_at else ["-m", "headpond"]
         line = [sys.executable, *start, "pipeline", "run", "p.toml", "-b", broker.bootstrap_servers]
         self._process = subprocess.Popen(
             [*line, "--master", "local[2]", "--json"],
-            env=penstock_environment(),
+            env=headpond_environment(),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -87,7 +87,7 @@ def test_good_and_dead_records_are_together_those_that_were_read_whenever_a_run_
     rows = [json.dumps({"id": n % KEYS, "n": n}) for n in range(GOOD)]
     values = [*rows[:20], *bad[:2], *rows[20:], *bad[2:]]
     spark_broker.produce(topic, [Record(value, partition=1) for value in values])
-    offsets = tmp_path / ".penstock" / topic / "checkpoints" / "latest" / "offsets"
+    offsets = tmp_path / ".pipelines" / topic / "checkpoints" / "latest" / "offsets"
 
     def first_offsets_are_under_way() -> bool:
         """Looked for without a pause once it may be any moment: such a file is there for a moment only."""
@@ -95,7 +95,7 @@ def test_good_and_dead_records_are_together_those_that_were_read_whenever_a_run_
         return any(name.endswith(".tmp") or name == "0" for _ in range(tries) for name in os.listdir(offsets))
 
     Run(spark_broker, tmp_path).kill_when(first_offsets_are_under_way)
-    versions = "penstock.spark.pipeline.versions:Versions"
+    versions = "headpond.spark.pipeline.versions:Versions"
     Run(spark_broker, tmp_path, dies_at=f"{versions}.switch").dies()
     assert not (tmp_path / "latest" / "current").exists()
     Run(spark_broker, tmp_path, dies_at=f"{versions}.remove_but").dies()

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.spark.pipeline.failures import RunFailed
-from penstock.testing import Broker
+from headpond.spark.pipeline.failures import RunFailed
+from headpond.testing import Broker
 from spark.pipelines import Declared
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ QUERIES = [
 def test_a_command_is_refused_and_not_executed(spark: SparkSession, tmp_path: Path, command: str) -> None:
     from pyspark.errors import ParseException
 
-    from penstock.spark.pipeline.queries import NotAQuery, only_queries, query
+    from headpond.spark.pipeline.queries import NotAQuery, only_queries, query
 
     (tmp_path / "precious.txt").write_text("precious")
     spark.sql("SELECT 7 AS id").createOrReplaceTempView("people")
@@ -70,7 +70,7 @@ def test_a_command_is_refused_and_not_executed(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_query_is_taken_as_it_is(spark: SparkSession, text: str) -> None:
-    from penstock.spark.pipeline.queries import only_queries, query
+    from headpond.spark.pipeline.queries import only_queries, query
 
     spark.sql("SELECT 7 AS id").createOrReplaceTempView("people")
     assert query(spark, text).collect()[0]["id"] == 7
@@ -120,4 +120,4 @@ def test_a_step_that_is_a_command_is_told_with_its_line(
         declared.run()
     assert str(caught.value) == f"{declared.file}:7: step fine: {told}"
     assert (tmp_path / "victim" / "precious.txt").read_text() == "precious"
-    assert not (tmp_path / "out").exists() and not (tmp_path / ".penstock").exists()
+    assert not (tmp_path / "out").exists() and not (tmp_path / ".pipelines").exists()

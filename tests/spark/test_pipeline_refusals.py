@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client import BrokerUnreachable, Client
-from penstock.client.admin import Admin
-from penstock.model import TopicPartition
-from penstock.spark.pipeline.failures import RunBusy, RunFailed, WrongFolder
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.testing import Broker, Record
+from headpond.client import BrokerUnreachable, Client
+from headpond.client.admin import Admin
+from headpond.model import TopicPartition
+from headpond.spark.pipeline.failures import RunBusy, RunFailed, WrongFolder
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.testing import Broker, Record
 from spark.pipelines import Declared
 from support.internal_client import run_with_client
 
@@ -76,7 +76,7 @@ def test_a_topic_to_write_to_that_is_not_there_is_missed(declared: Declared, top
 
 
 def test_a_broker_that_is_not_there_is_told(declared: Declared) -> None:
-    from penstock.spark.pipeline.runner import Runner
+    from headpond.spark.pipeline.runner import Runner
 
     runner = Runner(load_pipeline(str(declared.file)), "127.0.0.1:1", timeout_s=5)
     with runner, pytest.raises(BrokerUnreachable, match=r"127\.0\.0\.1:1"):
@@ -110,15 +110,15 @@ def test_a_bad_record_fails_the_run_with_its_place_and_nothing_of_its_batch_is_w
         "the value does not fit the schema: id is no int"
     )
     assert [row["id"] for row in declared.table("out")] == [1]
-    status = json.loads((declared.folder / ".penstock" / topic / "status.json").read_text())
+    status = json.loads((declared.folder / ".pipelines" / topic / "status.json").read_text())
     assert (status["state"], "can't be read" in status["reason"]) == ("failed", True)
 
 
 def test_a_checkpoint_of_another_pipeline_is_refused(declared: Declared, topic: str, spark_broker: Broker) -> None:
     declared.run()
-    changed(declared, f'name = "{topic}"', f'name = "other"\nfolder = ".penstock/{topic}"')
+    changed(declared, f'name = "{topic}"', f'name = "other"\nfolder = ".pipelines/{topic}"')
     assert sentence(declared, WrongFolder).startswith(
-        f".penstock/{topic} is the folder of pipeline {topic}, not of other: give the pipeline another name or folder"
+        f".pipelines/{topic} is the folder of pipeline {topic}, not of other: give the pipeline another name or folder"
     )
     declared.write(COPY.format(topic=topic))
     spark_broker.create_topic(f"{topic}.b")
@@ -161,7 +161,7 @@ def test_state_that_does_not_fit_the_steps_any_more_is_told(
 
 def test_a_table_of_another_query_is_refused(declared: Declared, topic: str) -> None:
     declared.run()
-    (declared.folder / ".penstock" / topic).rename(declared.folder / "moved")
+    (declared.folder / ".pipelines" / topic).rename(declared.folder / "moved")
     assert sentence(declared, WrongFolder) == (
         "pipeline.toml:13: sink out: out was written by another query: give the sink another folder, or remove that one"
     )
@@ -169,7 +169,7 @@ def test_a_table_of_another_query_is_refused(declared: Declared, topic: str) -> 
 
 def removed_after_two_runs(declared: Declared, spark_broker: Broker, topic: str) -> Path:
     """Where the sink's checkpoint was; in ``backup`` it is as it was after the first run."""
-    checkpoint = declared.folder / ".penstock" / topic / "checkpoints" / "out"
+    checkpoint = declared.folder / ".pipelines" / topic / "checkpoints" / "out"
     declared.run()
     shutil.copytree(checkpoint, declared.folder / "backup")
     spark_broker.produce(topic, ['{"id": 2}'])
@@ -192,7 +192,7 @@ def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_has_not_
 def test_a_checkpoint_that_was_set_back_does_not_leave_out_what_a_table_with_upsert_has_not_got(
     declared: Declared, spark_broker: Broker, topic: str
 ) -> None:
-    from penstock.spark.pipeline.upsert import make_upsert
+    from headpond.spark.pipeline.upsert import make_upsert
 
     changed(declared, 'parquet = "out"', 'parquet = "out"\n    upsert = "id"')
     checkpoint = removed_after_two_runs(declared, spark_broker, topic)
@@ -251,7 +251,7 @@ def test_deleted_offsets_are_told(declared: Declared, spark_broker: Broker, topi
 
 
 def test_a_pipeline_runs_once_at_a_time(declared: Declared, topic: str) -> None:
-    from penstock.spark.pipeline.runner import Runner
+    from headpond.spark.pipeline.runner import Runner
 
     busy = f"pipeline {topic} is running already"
 
@@ -272,7 +272,7 @@ def test_a_pipeline_runs_once_at_a_time(declared: Declared, topic: str) -> None:
 
 
 def test_a_run_that_was_planned_before_another_one_began_the_folder_is_refused(declared: Declared, topic: str) -> None:
-    from penstock.spark.pipeline.runner import Runner
+    from headpond.spark.pipeline.runner import Runner
 
     with Runner(load_pipeline(str(declared.file)), declared.broker.bootstrap_servers) as slow:
         slow.survey()
@@ -287,7 +287,7 @@ def test_a_run_that_was_planned_before_another_one_began_the_folder_is_refused(d
 def test_secrets_are_in_no_message_no_plan_and_no_file(
     declared: Declared, spark_broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from penstock.spark.pipeline.runner import Runner
+    from headpond.spark.pipeline.runner import Runner
 
     monkeypatch.setenv("KEY_OF_THE_DOOR", "hunter2-hunter2")
     declared.file.write_text(

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.groups import Groups
-from penstock.model import TopicPartition
-from penstock.testing import Broker, Record
+from headpond.client import Client
+from headpond.client.groups import Groups
+from headpond.model import TopicPartition
+from headpond.testing import Broker, Record
 from spark.pipelines import Declared, counts, json_values
 from support.internal_client import run_with_client
 
@@ -80,7 +80,7 @@ def test_sql_and_python_steps_lead_to_a_topic_and_the_next_run_goes_on(
         return sum(offsets[TopicPartition(topic, number)].offset for number in (0, 1))
 
     assert run_with_client(spark_broker.bootstrap_servers, committed) == 7
-    status = json.loads((tmp_path / ".penstock" / topic / "status.json").read_text())
+    status = json.loads((tmp_path / ".pipelines" / topic / "status.json").read_text())
     assert (status["state"], status["queries"][0]["rows_read"], status["queries"][0]["lag"]) == ("done", 1, 0)
 
 
@@ -283,7 +283,7 @@ def test_a_batch_that_comes_again_after_its_upsert_was_made_changes_nothing(
     spark_broker.produce(topic, [event(id=1, op="c", city="Rome")])
     declared.run()
     before = (tmp_path / "customers" / "current").readlink()
-    commits = tmp_path / ".penstock" / topic / "checkpoints" / "customers" / "commits"
+    commits = tmp_path / ".pipelines" / topic / "checkpoints" / "customers" / "commits"
     last = max(int(path.name) for path in commits.glob("[0-9]*"))
     for left in (commits / str(last), commits / f".{last}.crc"):
         left.unlink(missing_ok=True)
@@ -368,21 +368,21 @@ def test_a_pipeline_that_goes_on_reads_its_tables_anew(
 
     with pytest.raises(KeyboardInterrupt):
         declared.run(watch)
-    assert json.loads((tmp_path / ".penstock" / topic / "status.json").read_text())["state"] == "stopped"
+    assert json.loads((tmp_path / ".pipelines" / topic / "status.json").read_text())["state"] == "stopped"
     assert not [query for query in spark.streams.active if query.isActive]
 
 
 def test_the_python_form_declares_the_same(
     spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
 ) -> None:
-    from penstock.spark.pipeline.load import load_pipeline
-    from penstock.spark.pipeline.runner import Runner
+    from headpond.spark.pipeline.load import load_pipeline
+    from headpond.spark.pipeline.runner import Runner
 
     spark_broker.produce(topic, [event(user="a", n=1), event(user="a", n=2)])
     file = tmp_path / "pipeline.py"
     file.write_text(
         f"""
-from penstock.spark.pipeline import Pipeline
+from headpond.spark.pipeline import Pipeline
 
 pipeline = Pipeline("{topic}")
 pipeline.source("events", topic="{topic}", format="json", schema="user STRING, n INT")

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 
 pytest.importorskip("pyspark")
 
 from pyspark.errors import StreamingQueryException
 
-from penstock.spark.pipeline import runner
-from penstock.spark.pipeline.failures import RunFailed
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.spark.pipeline.runner import STARTS_MAX, Plan, Runner
-from penstock.spark.pipeline.sinks import Output
+from headpond.spark.pipeline import runner
+from headpond.spark.pipeline.failures import RunFailed
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.runner import STARTS_MAX, Plan, Runner
+from headpond.spark.pipeline.sinks import Output
 
 LATE = "Python worker failed to connect back.\n=== Streaming Query ===\nIdentifier: ..."
 TWO_SINKS = """

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.spark.pipeline.failures import RunFailed, WrongFolder
-from penstock.testing import Broker, Record
+from headpond.spark.pipeline.failures import RunFailed, WrongFolder
+from headpond.testing import Broker, Record
 from spark.pipelines import Declared
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_a_folder_with_something_else_in_it_is_refused_and_left_as_it_is(
     with pytest.raises(WrongFolder, match="holds 'backup-20240101', which is not of this table"):
         declared.run()
     assert (backup / "file.txt").read_text() == "precious"
-    assert not (tmp_path / ".penstock").exists()
+    assert not (tmp_path / ".pipelines").exists()
     backup.rename(tmp_path / "elsewhere")
     for name in "bcd":
         declared.run()
@@ -201,4 +201,4 @@ def test_a_wrong_delete_when_is_told_before_anything_is_written(
         declared = table(spark, spark_broker, topic, tmp_path, "SELECT id FROM people", f'delete_when = "{wrong}"')
         with pytest.raises(RunFailed, match="sink people: delete_when: "):
             declared.run()
-    assert not (tmp_path / ".penstock").exists()
+    assert not (tmp_path / ".pipelines").exists()

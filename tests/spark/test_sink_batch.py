@@ -1,4 +1,4 @@
-"""``df.write.format("penstock")``: all of it or nothing, in the right partitions, and a rule for every odd row."""
+"""``df.write.format("headpond")``: all of it or nothing, in the right partitions, and a rule for every odd row."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Producer
 
-from penstock.client import Client
-from penstock.client.transactions import Transactions
-from penstock.testing import Broker
+from headpond.client import Client
+from headpond.client.transactions import Transactions
+from headpond.testing import Broker
 from spark.audit import committed, values
 from spark.reads import batch, options_of
 from support.internal_client import run_with_client
@@ -26,7 +26,7 @@ HEADERS = "array<struct<key:string,value:binary>>"
 def write(frame: DataFrame, broker: Broker, topic: str | None = None, *, mode: str = "append", **more: Any) -> None:
     named = {} if topic is None else {"topic": topic}
     given = {**options_of(broker), **named, **{name: str(value) for name, value in more.items()}}
-    frame.write.format("penstock").options(**given).mode(mode).save()
+    frame.write.format("headpond").options(**given).mode(mode).save()
 
 
 def refusal(action: Callable[[], None]) -> str:
@@ -294,8 +294,8 @@ def test_overwriting_is_refused(spark: SparkSession, spark_broker: Broker, topic
 
 def test_a_driver_that_does_not_find_what_was_staged_says_what_to_do(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    from penstock.spark.sink.errors import SinkFailed
-    from penstock.spark.sink.staging import Folder, StagedFile
+    from headpond.spark.sink.errors import SinkFailed
+    from headpond.spark.sink.staging import Folder, StagedFile
 
     with pytest.raises(SinkFailed, match="give the option stagingDir, a folder that all nodes share"):
         Folder(str(tmp_path), "q").check([StagedFile(str(tmp_path / "q" / "0-0-a.batches"), 1, 0, ())])
@@ -309,6 +309,6 @@ def test_no_broker_is_one_sentence_and_no_secret_is_in_it(spark: SparkSession) -
         "kafka.ssl.key.password": "hush",
     }
     frame = numbers(spark, 1)
-    said = refusal(lambda: frame.write.format("penstock").options(**given).mode("append").save())
+    said = refusal(lambda: frame.write.format("headpond").options(**given).mode("append").save())
     assert "no broker of kafka.bootstrap.servers (127.0.0.1:1) answers" in said
     assert "hush" not in said

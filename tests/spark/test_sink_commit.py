@@ -14,23 +14,23 @@ pytest.importorskip("numba")
 
 import pyarrow as pa
 
-from penstock.client import Client
-from penstock.client.admin import Admin, ConfigResource
-from penstock.client.groups import Groups
-from penstock.client.transactions import Transactions
-from penstock.model import TopicPartition
-from penstock.runtime.random import SystemRandom
-from penstock.spark.sink import commit as committing
-from penstock.spark.sink import rows as encoding
-from penstock.spark.sink import tasks as sending
-from penstock.spark.sink.errors import SinkFailed
-from penstock.spark.sink.messages import PREFIX, write_of_batch, write_of_query
-from penstock.spark.sink.options import parse_sink_options
-from penstock.spark.sink.rows import CHUNK_BYTES
-from penstock.spark.sink.staging import Folder
-from penstock.spark.sink.tasks import stage
-from penstock.spark.sink.writers import BatchWriter, StreamWriter
-from penstock.testing import Broker
+from headpond.client import Client
+from headpond.client.admin import Admin, ConfigResource
+from headpond.client.groups import Groups
+from headpond.client.transactions import Transactions
+from headpond.model import TopicPartition
+from headpond.runtime.random import SystemRandom
+from headpond.spark.sink import commit as committing
+from headpond.spark.sink import rows as encoding
+from headpond.spark.sink import tasks as sending
+from headpond.spark.sink.errors import SinkFailed
+from headpond.spark.sink.messages import PREFIX, write_of_batch, write_of_query
+from headpond.spark.sink.options import parse_sink_options
+from headpond.spark.sink.rows import CHUNK_BYTES
+from headpond.spark.sink.staging import Folder
+from headpond.spark.sink.tasks import stage
+from headpond.spark.sink.writers import BatchWriter, StreamWriter
+from headpond.testing import Broker
 from spark.audit import committed, values
 from spark.sink_runs import STEPS, Killed, Query, asleep_after, killed_after, texts
 from support.internal_client import run_with_client
@@ -391,7 +391,7 @@ def test_folders_of_writes_whose_driver_died_are_swept_after_a_week(tmp_path: Pa
     import os
     import time
 
-    from penstock.runtime.clock import SystemClock
+    from headpond.runtime.clock import SystemClock
 
     for name in ("write-old", "write-new", "a-query"):
         (tmp_path / name).mkdir()

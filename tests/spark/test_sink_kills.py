@@ -18,14 +18,14 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 from spark.audit import values
 from spark.kills.attempts import ended_twice
 from spark.kills.copying import BATCH, CLUSTER, LOCAL, ROWS, STAGE_AGAIN, STREAM, UPDATE, Copy, feed
 from spark.kills.killing_sink import COMMIT_STEPS, TASK_STEPS
 from spark.kills.orders import left
 
-IS_LONG = os.environ.get("PENSTOCK_SPARK_CHAOS") == "1"
+IS_LONG = os.environ.get("HEADPOND_SPARK_CHAOS") == "1"
 
 Kill = tuple[str, str]
 Orders = list[list[Kill]]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.sink.addresses import shown
-from penstock.spark.sink.errors import SinkFailed
-from penstock.spark.sink.folders import staging_location
-from penstock.spark.sink.options import SinkOptions, parse_sink_options
-from penstock.spark.source import names
-from penstock.spark.source.errors import WrongOption
-from penstock.spark.source.options import parse_include_headers, parse_options
+from headpond.spark.sink.addresses import shown
+from headpond.spark.sink.errors import SinkFailed
+from headpond.spark.sink.folders import staging_location
+from headpond.spark.sink.options import SinkOptions, parse_sink_options
+from headpond.spark.source import names
+from headpond.spark.source.errors import WrongOption
+from headpond.spark.source.options import parse_include_headers, parse_options
 
 MINIMUM = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 
@@ -73,7 +73,7 @@ def test_settings_that_would_be_a_lie_are_refused(setting: str) -> None:
         ("stagingDir", "", "stagingDir is empty"),
         ("stagingDirs", "x", "there is no option stagingDirs; did you mean stagingDir?"),
         ("kafka.compresion.type", "x", "did you mean kafka.compression.type?"),
-        ("path", "/x", "penstock writes to topics, not to paths: give the option topic, or a column topic"),
+        ("path", "/x", "headpond writes to topics, not to paths: give the option topic, or a column topic"),
         ("subscribe", "t", "subscribe is an option of reading; where rows are written to is said by the option topic"),
         ("startingOffsets", "latest", "startingOffsets is an option of reading, and this is a write"),
         ("txnVersion", "1", "txnVersion is given without txnAppId: the two go together"),
@@ -130,7 +130,7 @@ def test_without_either_it_is_a_private_folder_among_temporary_files(
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     found = Path(staging_location(batch()))
-    assert found == tmp_path / f"penstock-staging-{os.getuid()}"
+    assert found == tmp_path / f"headpond-staging-{os.getuid()}"
     assert found.stat().st_mode & 0o777 == 0o700
     found.chmod(0o755)
     with pytest.raises(SinkFailed, match="is not ours alone: give the option stagingDir"):
@@ -139,7 +139,7 @@ def test_without_either_it_is_a_private_folder_among_temporary_files(
 
 def test_a_staging_folder_that_arrow_does_not_know_is_refused_without_its_secrets() -> None:
     pytest.importorskip("pyarrow")
-    from penstock.spark.sink.staging import Folder
+    from headpond.spark.sink.staging import Folder
 
     with pytest.raises(SinkFailed, match="give the option stagingDir") as caught:
         Folder("ftp://user:hush@host/x", "q")
@@ -189,7 +189,7 @@ def test_names_in_an_address_are_no_credentials_and_messages_leave_them_out(addr
 
 def test_an_address_that_is_none_is_not_repeated() -> None:
     pytest.importorskip("pyarrow")
-    from penstock.spark.sink.staging import Folder
+    from headpond.spark.sink.staging import Folder
 
     with pytest.raises(SinkFailed, match=r"^the staging folder \.\.\. can't be used") as caught:
         Folder("CANARY:CANARY@bucket", "q")

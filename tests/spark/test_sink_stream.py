@@ -1,4 +1,4 @@
-"""``df.writeStream.format("penstock")`` in Spark itself: once, whatever a restart finds; refusals in one sentence."""
+"""``df.writeStream.format("headpond")`` in Spark itself: once, whatever a restart finds; refusals in one sentence."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.testing import Broker, Record
+from headpond.testing import Broker, Record
 from spark.audit import committed, values
 from spark.reads import QUERY_S_MAX, options_of, stream
 
@@ -32,7 +32,7 @@ def source(spark: SparkSession, broker: Broker, topic: str, **more: str) -> Data
 
 
 def run(frame: DataFrame, broker: Broker, target: str, checkpoint: Path, mode: str = "append", **more: Any) -> None:
-    writer = frame.writeStream.format("penstock").outputMode(mode).trigger(availableNow=True)
+    writer = frame.writeStream.format("headpond").outputMode(mode).trigger(availableNow=True)
     given = {**options_of(broker), "topic": target, "checkpointLocation": str(checkpoint), **more}
     query = writer.options(**given).start()
     try:
@@ -114,7 +114,7 @@ def test_versions_make_foreach_batch_exactly_once(
     def write(frame: DataFrame, batch_id: int) -> None:
         given = {**options_of(spark_broker), "topic": target, "txnAppId": topic, "txnVersion": str(batch_id)}
         for _ in range(2):
-            frame.write.format("penstock").options(**given).mode("append").save()
+            frame.write.format("headpond").options(**given).mode("append").save()
 
     feed(spark_broker, topic, 0, 40)
     frame = source(spark, spark_broker, topic, maxOffsetsPerTrigger="15")
@@ -173,7 +173,7 @@ def test_a_stream_without_a_checkpoint_of_its_own_stages_among_temporary_files(
     try:
         given = {**options_of(spark_broker), "topic": target}
         frame = source(spark, spark_broker, topic)
-        query = frame.writeStream.format("penstock").options(**given).trigger(availableNow=True).start()
+        query = frame.writeStream.format("headpond").options(**given).trigger(availableNow=True).start()
         assert query.awaitTermination(QUERY_S_MAX)
     finally:
         spark.conf.unset("spark.sql.streaming.checkpointLocation")

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 from spark.reads import options_of
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.spark.source.batch import BatchReader
-from penstock.spark.source.options import parse_options
+from headpond.spark.source.batch import BatchReader
+from headpond.spark.source.options import parse_options
 
 LARGE_BYTES = 10_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

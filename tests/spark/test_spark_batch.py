@@ -1,4 +1,4 @@
-"""``spark.read.format("penstock")`` against a broker: what is in a topic is what Spark sees, no more and no less."""
+"""``spark.read.format("headpond")`` against a broker: what is in a topic is what Spark sees, no more and no less."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.model import TopicPartition
-from penstock.testing import Broker, Record
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.model import TopicPartition
+from headpond.testing import Broker, Record
 from spark.reads import batch, options_of, values
 from support.internal_client import run_with_client
 
@@ -241,7 +241,7 @@ def test_sql_reads_a_topic_too_and_plans_show_no_secret(
     secret = "hunter2-and-more"
     servers = spark_broker.bootstrap_servers
     spark.sql(
-        f"CREATE OR REPLACE TEMPORARY VIEW fruit USING penstock OPTIONS (`kafka.bootstrap.servers` '{servers}', "
+        f"CREATE OR REPLACE TEMPORARY VIEW fruit USING headpond OPTIONS (`kafka.bootstrap.servers` '{servers}', "
         f"subscribe '{topic}', `kafka.ssl.key.password` '{secret}')"
     )
     rows = spark.sql("SELECT CAST(value AS STRING) AS text FROM fruit ORDER BY text").collect()
@@ -251,9 +251,9 @@ def test_sql_reads_a_topic_too_and_plans_show_no_secret(
 
 
 def test_the_source_can_be_registered_by_hand(spark: SparkSession, spark_broker: Broker, topic: str) -> None:
-    from penstock.spark.data_source import PenstockDataSource
+    from headpond.spark.data_source import HeadpondDataSource
 
     other = spark.newSession()
-    other.dataSource.register(PenstockDataSource)
+    other.dataSource.register(HeadpondDataSource)
     spark_broker.produce(topic, ["x"])
     assert values(batch(other, options_of(spark_broker, topic)).collect()) == ["x"]

@@ -14,8 +14,8 @@ import pytest
 
 from spark import logged_job
 from spark.clusters import connect_server
-from spark.secured import CANARY, USER, Secured, no_canary_below, no_canary_in, opened, penstock, secured_gate
-from support.broker import penstock_environment
+from spark.secured import CANARY, USER, Secured, headpond, no_canary_below, no_canary_in, opened, secured_gate
+from support.broker import headpond_environment
 from support.certificates import needs_openssl
 
 for module in ("pyspark", "pyarrow", "numba", "pandas"):
@@ -49,7 +49,7 @@ def the_regex_of_the_guide() -> dict[str, str]:
 def run(*line: str, given: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *line],
-        env=penstock_environment(),
+        env=headpond_environment(),
         input=given,
         capture_output=True,
         text=True,
@@ -73,7 +73,7 @@ def events(folder: Path) -> list[dict[str, Any]]:
 def run_job(secured: Secured, topic: str, folder: Path, way: str, session: str, settings: dict[str, str]) -> None:
     options = secured.options if way == "JAAS" else lambda *more: with_password(secured, *more)
     for name in (topic, f"{topic}-copy"):
-        assert penstock("topics", "create", name, *opened(secured, folder)) == 0
+        assert headpond("topics", "create", name, *opened(secured, folder)) == 0
     plan = {
         "session": session,
         "settings": settings,
@@ -125,9 +125,9 @@ def test_no_event_of_a_spark_connect_server_shows_a_secret(
 
 def test_no_event_of_a_pipeline_shows_the_password(secured: Secured, topic: str, tmp_path: Path) -> None:
     there, log = opened(secured, tmp_path), tmp_path / "log"
-    assert run("-m", "penstock", "produce", topic, "--create", *there, given="one\ntwo\n").returncode == 0
+    assert run("-m", "headpond", "produce", topic, "--create", *there, given="one\ntwo\n").returncode == 0
     more = [f"--spark-config={name}={value}" for name, value in with_log(log).items()]
-    done = run("-m", "penstock", "pipeline", "archive", topic, "--to", str(tmp_path / "lake"), *there, *more)
+    done = run("-m", "headpond", "pipeline", "archive", topic, "--to", str(tmp_path / "lake"), *there, *more)
     assert done.returncode == 0, done.stderr[-4_000:]
     assert "SparkListenerJobStart" in {event["Event"] for event in events(log)}
     no_canary_below(log)

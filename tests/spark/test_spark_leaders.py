@@ -10,8 +10,8 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.record import Record
 from spark.engine import Engine
 from spark.tcp_cluster import TcpCluster
 from unit.client.memory_cluster import DROP_BEFORE, Fault, Log
@@ -103,7 +103,7 @@ def test_a_query_sees_each_row_once_while_leaders_move(spark: SparkSession) -> N
             return moves[request.topics[0].partitions[0].partition](node, request)
 
         cluster.faults = faults
-        frame = spark.read.format("penstock").options(**options(cluster), minPartitions="4").load()
+        frame = spark.read.format("headpond").options(**options(cluster), minPartitions="4").load()
         rows = [(row.partition, row.offset, row.value.decode()) for row in frame.collect()]
         assert sorted(rows) == [(part, offset, str(offset)) for part in range(2) for offset in range(RECORDS)]
         assert all(len(one.moved_at) > 5 for one in moves)

@@ -1,4 +1,4 @@
-"""The options of ``format("penstock")``: the connector's names, defaults and forms, and sentences for what is wrong."""
+"""The options of ``format("headpond")``: the connector's names, defaults and forms, and sentences for what is wrong."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pickle
 
 import pytest
 
-from penstock.client.offsets import EARLIEST, LATEST
-from penstock.client.security import Sasl, Security
-from penstock.model import TopicPartition
-from penstock.ports import Tls
-from penstock.spark.source import names
-from penstock.spark.source.errors import WrongOption
-from penstock.spark.source.options import SourceOptions, parse_include_headers, parse_options
-from penstock.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, specs_of
+from headpond.client.offsets import EARLIEST, LATEST
+from headpond.client.security import Sasl, Security
+from headpond.model import TopicPartition
+from headpond.ports import Tls
+from headpond.spark.source import names
+from headpond.spark.source.errors import WrongOption
+from headpond.spark.source.options import SourceOptions, parse_include_headers, parse_options
+from headpond.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, specs_of
 
 MINIMUM = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -302,7 +302,7 @@ def test_anything_else_is_no_delay(text: str) -> None:
 
 
 def test_rates_mean_nothing_in_a_batch_read_and_are_said_to(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, "penstock.spark"):
+    with caplog.at_level(logging.WARNING, "headpond.spark"):
         batch(maxOffsetsPerTrigger="5")
     assert "maxOffsetsPerTrigger: without effect in a batch read" in caplog.text
 

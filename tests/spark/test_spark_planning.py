@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model import TopicPartition
-from penstock.spark.source.data_loss import compare, late_arrivals, report
-from penstock.spark.source.errors import DataLost
-from penstock.spark.source.offsets import Offsets
-from penstock.spark.source.options import Rate
-from penstock.spark.source.planning import OffsetRange, is_too_little, limit_in_proportion, ranges_between, split
+from headpond.model import TopicPartition
+from headpond.spark.source.data_loss import compare, late_arrivals, report
+from headpond.spark.source.errors import DataLost
+from headpond.spark.source.offsets import Offsets
+from headpond.spark.source.options import Rate
+from headpond.spark.source.planning import OffsetRange, is_too_little, limit_in_proportion, ranges_between, split
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
@@ -154,7 +154,7 @@ def test_a_new_partition_whose_first_records_are_gone_is_a_loss() -> None:
 def test_a_loss_is_an_error_or_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(DataLost, match=r"^records may have been missed: x; y; set failOnDataLoss to false to go on"):
         report(["x", "y"], is_failure=True)
-    with caplog.at_level(logging.WARNING, "penstock.spark"):
+    with caplog.at_level(logging.WARNING, "headpond.spark"):
         report(["x", "y"], is_failure=False)
     assert "records may have been missed: x; y" in caplog.text
     report([], is_failure=True)

@@ -6,18 +6,18 @@ import asyncio
 
 import pytest
 
-from penstock.client.consumer import Reader
-from penstock.model import TopicPartition
-from penstock.testing import Broker
+from headpond.client.consumer import Reader
+from headpond.model import TopicPartition
+from headpond.testing import Broker
 from spark.reads import options_of
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from penstock.spark.source.options import parse_options
-from penstock.spark.source.planning import OffsetRange
-from penstock.spark.source.reading import read_range
+from headpond.spark.source.options import parse_options
+from headpond.spark.source.planning import OffsetRange
+from headpond.spark.source.reading import read_range
 
 
 def test_where_the_reader_stands_is_asked_on_its_own_thread(

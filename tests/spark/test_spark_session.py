@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from penstock import __version__
-from penstock.spark import session as sessions
-from penstock.spark.java import Java
-from penstock.spark.session import (
+from headpond import __version__
+from headpond.spark import session as sessions
+from headpond.spark.java import Java
+from headpond.spark.session import (
     NODE_TASKS_MAX,
     SERVER_REDACTION,
     SessionFailed,
@@ -24,18 +24,18 @@ from penstock.spark.session import (
     use_a_java,
     use_this_python,
 )
-from penstock.testing import Broker
+from headpond.testing import Broker
 from spark.clusters import (
     BROKEN_NUMBA,
     NO_FASTAVRO,
+    NO_HEADPOND,
     NO_NUMBA,
-    NO_PENSTOCK,
-    OTHER_PENSTOCK,
+    OTHER_HEADPOND,
     OTHER_PYTHON,
     python_with,
 )
-from spark.secured import penstock
-from support.broker import penstock_command, penstock_environment
+from spark.secured import headpond
+from support.broker import headpond_command, headpond_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +60,7 @@ def test_a_session_has_a_master_or_a_remote_server() -> None:
 
 def test_without_spark_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(SessionFailed, match=r"Spark is not installed: pip install 'penstock\[spark\]'"):
+    with pytest.raises(SessionFailed, match=r"Spark is not installed: pip install 'headpond\[spark\]'"):
         start_session()
 
 
@@ -74,12 +74,12 @@ def test_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_data_source_in_another_spark_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyspark")
-    from penstock.spark.data_source import PenstockDataSource, WrongSpark
+    from headpond.spark.data_source import HeadpondDataSource, WrongSpark
 
     monkeypatch.setattr("pyspark.__version__", "4.0.0")
     with pytest.raises(WrongSpark) as caught:
-        PenstockDataSource({})
-    assert str(caught.value) == "penstock needs PySpark 4.3 and this is 4.0.0: pip install 'penstock[spark]'"
+        HeadpondDataSource({})
+    assert str(caught.value) == "headpond needs PySpark 4.3 and this is 4.0.0: pip install 'headpond[spark]'"
 
 
 @pytest.mark.parametrize("action", ["archive orders --to lake", "audit orders", "run p.toml"])
@@ -90,9 +90,9 @@ def test_another_spark_is_refused_by_commands(action: str, spark_broker: Broker,
     (old / "sql" / "__init__.py").write_text("class SparkSession: ...\n")
     (tmp_path / "p.toml").write_text(DECLARED)
     spark_broker.produce("orders", ["a"])
-    given = penstock_environment()
+    given = headpond_environment()
     done = subprocess.run(
-        penstock_command("pipeline", *action.split(), "-b", spark_broker.bootstrap_servers),
+        headpond_command("pipeline", *action.split(), "-b", spark_broker.bootstrap_servers),
         env={**given, "PYTHONPATH": os.pathsep.join(filter(None, [str(old.parent), given.get("PYTHONPATH", "")]))},
         cwd=tmp_path,
         capture_output=True,
@@ -100,7 +100,7 @@ def test_another_spark_is_refused_by_commands(action: str, spark_broker: Broker,
         timeout=COMMAND_S_MAX,
         check=False,
     )
-    assert done.stderr == "penstock: penstock needs PySpark 4.3 and this is 3.5.1: pip install 'penstock[spark]'\n"
+    assert done.stderr == "headpond: headpond needs PySpark 4.3 and this is 3.5.1: pip install 'headpond[spark]'\n"
     assert done.returncode == 1
 
 
@@ -140,7 +140,7 @@ def test_a_server_with_another_spark_is_refused(at_server: Callable[[Server], No
     at_server(server)
     with pytest.raises(SessionFailed) as caught:
         start_session(remote="sc://host:15002/;token=secret")
-    assert str(caught.value) == "penstock needs Spark 4.3 and the Spark Connect server sc://host:15002 runs 4.0.1"
+    assert str(caught.value) == "headpond needs Spark 4.3 and the Spark Connect server sc://host:15002 runs 4.0.1"
     assert server.is_ended
 
 
@@ -150,9 +150,9 @@ def test_a_server_with_another_spark_is_refused_by_commands(
     at_server(Server("3.5.9"))
     spark_broker.produce("orders", ["a"])
     there = ["-b", spark_broker.bootstrap_servers, "--remote", "sc://host"]
-    assert penstock("pipeline", "archive", "orders", "--to", str(tmp_path / "lake"), *there) == 1
+    assert headpond("pipeline", "archive", "orders", "--to", str(tmp_path / "lake"), *there) == 1
     said = capsys.readouterr().err
-    assert said == "penstock: penstock needs Spark 4.3 and the Spark Connect server sc://host runs 3.5.9\n"
+    assert said == "headpond: headpond needs Spark 4.3 and the Spark Connect server sc://host runs 3.5.9\n"
 
 
 def test_a_server_is_told_what_to_hide_beside_what_it_hides_already(at_server: Callable[[Server], None]) -> None:
@@ -199,12 +199,12 @@ def test_nodes_like_this_one_are_asked_by_many_tasks_and_are_fine(spark: SparkSe
     assert max(stage.numCompletedTasks for stage in stages) == NODE_TASKS_MAX
 
 
-def test_another_penstock_on_a_node_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_headpond_on_a_node_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "__version__", "9.9")
     with pytest.raises(SessionFailed) as caught:
         check_nodes(spark)
     assert str(caught.value) == (
-        f"penstock 9.9 runs here and {__version__} on an executor: install the same penstock[spark] on every node"
+        f"headpond 9.9 runs here and {__version__} on an executor: install the same headpond[spark] on every node"
     )
 
 
@@ -216,8 +216,8 @@ def test_another_penstock_on_a_node_is_told(spark: SparkSession, monkeypatch: py
             "Python {ours} runs here and 3.9 on an executor: every node needs the same minor version",
         ),
         (
-            "Traceback\nModuleNotFoundError: No module named 'penstock'\n",
-            f"an executor has no penstock: install penstock[spark] {__version__} on every node",
+            "Traceback\nModuleNotFoundError: No module named 'headpond'\n",
+            f"an executor has no headpond: install headpond[spark] {__version__} on every node",
         ),
         (
             'An error occurred\nCaused by: java.io.IOException: Cannot run program "/opt/python": error=2, No file',
@@ -279,19 +279,19 @@ def test_a_session_of_a_server_has_no_log_of_ours_and_ends() -> None:
     ("change", "sentence"),
     [
         (OTHER_PYTHON, "Python {ours} runs here and 3.99 on an executor: every node needs the same minor version"),
-        (NO_PENSTOCK, f"an executor has no penstock: install penstock[spark] {__version__} on every node"),
-        (NO_NUMBA, f"an executor has no numba: install penstock[spark] {__version__} on every node"),
-        (NO_FASTAVRO, f"an executor has no fastavro: install penstock[spark] {__version__} on every node"),
+        (NO_HEADPOND, f"an executor has no headpond: install headpond[spark] {__version__} on every node"),
+        (NO_NUMBA, f"an executor has no numba: install headpond[spark] {__version__} on every node"),
+        (NO_FASTAVRO, f"an executor has no fastavro: install headpond[spark] {__version__} on every node"),
         (
             BROKEN_NUMBA.replace("No module named", "something is wrong with"),
-            f"an executor can't load what penstock[spark] {__version__} needs: something is wrong with 'numba'",
+            f"an executor can't load what headpond[spark] {__version__} needs: something is wrong with 'numba'",
         ),
         (
-            OTHER_PENSTOCK,
-            f"penstock {__version__} runs here and 9.9 on an executor: install the same penstock[spark] on every node",
+            OTHER_HEADPOND,
+            f"headpond {__version__} runs here and 9.9 on an executor: install the same headpond[spark] on every node",
         ),
     ],
-    ids=["another Python", "no Penstock", "no numba", "no fastavro", "a broken numba", "another Penstock"],
+    ids=["another Python", "no Headpond", "no numba", "no fastavro", "a broken numba", "another Headpond"],
 )
 def test_executors_that_are_not_alike_are_told(
     change: str, sentence: str, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -1,4 +1,4 @@
-"""``spark.readStream.format("penstock")`` in Spark itself: triggers, checkpoints, and a broker that comes and goes."""
+"""``spark.readStream.format("headpond")`` in Spark itself: triggers, checkpoints, and a broker that comes and goes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.client import Client
-from penstock.client.admin import Admin
-from penstock.client.groups import Groups
-from penstock.model import TopicPartition
-from penstock.testing import Broker, Record
+from headpond.client import Client
+from headpond.client.admin import Admin
+from headpond.client.groups import Groups
+from headpond.model import TopicPartition
+from headpond.testing import Broker, Record
 from spark.reads import QUERY_S_MAX, Running, options_of, run_to_end, stream, values
 from support.internal_client import run_with_client
 from support.waiting import eventually

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.client import Client, ClientError
-from penstock.client.admin import Admin
-from penstock.client.groups import Groups
-from penstock.model import TopicPartition
-from penstock.testing import Broker, Record
+from headpond.client import Client, ClientError
+from headpond.client.admin import Admin
+from headpond.client.groups import Groups
+from headpond.model import TopicPartition
+from headpond.testing import Broker, Record
 from spark.reads import options_of
 from support.internal_client import run_with_client
 
@@ -24,13 +24,13 @@ pytest.importorskip("numba")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from penstock.spark.source import cluster
-from penstock.spark.source.cluster import Found
-from penstock.spark.source.errors import DataLost, WrongCheckpoint
+from headpond.spark.source import cluster
+from headpond.spark.source.cluster import Found
+from headpond.spark.source.errors import DataLost, WrongCheckpoint
 from spark.engine import Engine, offsets_of
 
 if TYPE_CHECKING:
-    from penstock.spark.source.offsets import Document
+    from headpond.spark.source.offsets import Document
 
 
 @pytest.fixture
@@ -221,7 +221,7 @@ def test_a_topic_that_was_created_again_between_plan_and_read_is_noticed(
             with pytest.raises(DataLost, match="was deleted and created again"):
                 query.values(start, end)
         else:
-            with caplog.at_level(logging.WARNING, "penstock.spark"):
+            with caplog.at_level(logging.WARNING, "headpond.spark"):
                 assert query.values(start, end) == []
             assert "was deleted and created again" in caplog.text
 
@@ -269,7 +269,7 @@ def test_a_range_that_the_log_does_not_reach_is_never_taken_for_read(
     patience = {"kafkaConsumer.pollTimeoutMs": "200"}
     with pytest.raises(DataLost, match=f"{topic}-0: nothing came at offset 2 for 0.2 s, and 5 is the end"):
         engine(**patience).values(start, beyond)
-    with caplog.at_level(logging.WARNING, "penstock.spark"):
+    with caplog.at_level(logging.WARNING, "headpond.spark"):
         assert engine(failOnDataLoss="false", **patience).values(start, beyond) == ["b"]
     assert "nothing came at offset 2" in caplog.text
 
@@ -281,13 +281,13 @@ def test_a_read_that_ends_early_is_an_error_whatever_the_reason(
         return []
 
     spark_broker.produce(topic, ["a", "b"])
-    monkeypatch.setattr("penstock.client.consumer.Reader.take", nothing)
+    monkeypatch.setattr("headpond.client.consumer.Reader.take", nothing)
     with pytest.raises(ClientError, match="reading ended at offset 0, before 2"):
         engine(failOnDataLoss="false").values({topic: {"0": 0}}, {topic: {"0": 2}})
 
 
 def test_a_task_goes_on_where_it_was_when_its_broker_was_killed(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.spark.source.reading.BUFFER_BYTES_MAX", 1)
+    monkeypatch.setattr("headpond.spark.source.reading.BUFFER_BYTES_MAX", 1)
     sent = [f"{number:04}" + "x" * 1_000 for number in range(300)]
     with Broker() as broker:
         for number in range(0, len(sent), 20):  # many batches, each larger than an answer may be
@@ -423,7 +423,7 @@ def test_a_group_that_can_not_be_told_does_not_stop_the_query(
     member = Consumer(settings)
     member.subscribe([topic])
     assert member.poll(30) is not None
-    with caplog.at_level(logging.WARNING, "penstock.spark"):
+    with caplog.at_level(logging.WARNING, "headpond.spark"):
         assert engine(startingOffsets="earliest", **{"kafka.group.id": group}).to_end() == ["a", "b"]
     member.close()
     assert caplog.text.count(f"group {group} was not told how far the query is") == 1
@@ -432,9 +432,9 @@ def test_a_group_that_can_not_be_told_does_not_stop_the_query(
 def test_a_group_that_nobody_answers_for_does_not_stop_the_query(
     engine: Any, topic: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("penstock.spark.source.stream.COMMIT_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("headpond.spark.source.stream.COMMIT_TIMEOUT_S", 0.1)
     nobody = engine(**{"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.group.id": "g"})
-    with caplog.at_level(logging.WARNING, "penstock.spark"):
+    with caplog.at_level(logging.WARNING, "headpond.spark"):
         nobody.reader.commit({topic: {"0": 5}})
     assert "group g was not told how far the query is: no answer in time" in caplog.text
 
@@ -451,12 +451,12 @@ def test_the_latest_offset_is_reported_beside_the_one_that_a_batch_takes(
     assert offsets_of(query.reader.reportLatestOffset()) == {topic: {"0": 3}}
 
 
-def test_a_task_of_another_penstock_is_refused(
+def test_a_task_of_another_headpond_is_refused(
     engine: Any, spark_broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark_broker.produce(topic, ["a"])
     query = engine(startingOffsets="earliest")
     query.batch()
-    monkeypatch.setattr("penstock.spark.source.ranges.__version__", "9.9")
-    with pytest.raises(RuntimeError, match=r"the driver has penstock 9\.9 and this executor has .*: install the same"):
+    monkeypatch.setattr("headpond.spark.source.ranges.__version__", "9.9")
+    with pytest.raises(RuntimeError, match=r"the driver has headpond 9\.9 and this executor has .*: install the same"):
         query.batch()

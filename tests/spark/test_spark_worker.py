@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from penstock import __version__
-from penstock.spark import worker
-from penstock.spark.worker import FIRST_TASKS, VersionsDiffer, begin_task
+from headpond import __version__
+from headpond.spark import worker
+from headpond.spark.worker import FIRST_TASKS, VersionsDiffer, begin_task
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,7 @@ def freezes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_task_that_another_version_has_planned_is_refused(freezes: list[str]) -> None:
-    with pytest.raises(VersionsDiffer, match=r"the driver has penstock 9\.9 and this executor has"):
+    with pytest.raises(VersionsDiffer, match=r"the driver has headpond 9\.9 and this executor has"):
         begin_task("9.9")
 
 
@@ -63,7 +63,7 @@ def _in_a_task_of_ours(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
     watched, frozen = len(gc.get_objects()), gc.get_freeze_count()
     import pyarrow
 
-    import penstock.spark.codec  # noqa: F401
+    import headpond.spark.codec  # noqa: F401
 
     for _ in batches:
         pass

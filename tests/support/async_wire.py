@@ -6,8 +6,8 @@ import asyncio
 import struct
 from typing import Any
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
 from support.wire import API_KEYS, request_header
 
 CALL_S = 60.0

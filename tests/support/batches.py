@@ -1,6 +1,6 @@
 """RecordBatch v2, built and read by the tests' own few lines, with every field open to lies.
 
-Independent of ``penstock.protocol.records`` on purpose: a mistake there must not be able to hide itself here.
+Independent of ``headpond.protocol.records`` on purpose: a mistake there must not be able to hide itself here.
 """
 
 from __future__ import annotations

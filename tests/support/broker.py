@@ -1,4 +1,4 @@
-"""The broker that users get from ``penstock.testing``, with what only our own tests need: its folder stays, its exit
+"""The broker that users get from ``headpond.testing``, with what only our own tests need: its folder stays, its exit
 code and its memory are looked at, and it may be started wrongly on purpose.
 """
 
@@ -11,21 +11,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from penstock.testing.broker import Broker
-from penstock.testing.command import penstock_command, penstock_environment
-from penstock.testing.errors import StartFailed
+from headpond.testing.broker import Broker
+from headpond.testing.command import headpond_command, headpond_environment
+from headpond.testing.errors import StartFailed
 from support.waiting import DEADLINE_S
 
-__all__ = ["BrokerProcess", "StartFailed", "penstock_command", "penstock_environment", "run_penstock"]
+__all__ = ["BrokerProcess", "StartFailed", "headpond_command", "headpond_environment", "run_headpond"]
 
 
-def run_penstock(
+def run_headpond(
     *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """One command to its end, for those that end by themselves (``config``, a refused ``serve``)."""
     return subprocess.run(
-        penstock_command(*arguments),
-        env=penstock_environment(env),
+        headpond_command(*arguments),
+        env=headpond_environment(env),
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -35,7 +35,7 @@ def run_penstock(
 
 
 class BrokerProcess(Broker):
-    """``penstock serve`` on a free port of the loopback interface, with its data under ``folder``."""
+    """``headpond serve`` on a free port of the loopback interface, with its data under ``folder``."""
 
     DEFAULTS: ClassVar[Mapping[str, object]] = {}  # Kafka's own: they are what is under test
 

@@ -9,8 +9,8 @@ import os
 import random
 import time
 
-SECONDS = "PENSTOCK_CHAOS_SECONDS"
-SEED = "PENSTOCK_CHAOS_SEED"
+SECONDS = "HEADPOND_CHAOS_SECONDS"
+SEED = "HEADPOND_CHAOS_SEED"
 
 
 class Chaos:

@@ -1,4 +1,4 @@
-"""The ``penstock`` command as people run it: a process with a stdin, an exit code and two streams."""
+"""The ``headpond`` command as people run it: a process with a stdin, an exit code and two streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from support.broker import penstock_command, penstock_environment
+from support.broker import headpond_command, headpond_environment
 from support.waiting import DEADLINE_S
 
 
@@ -27,7 +27,7 @@ class Said(NamedTuple):
     def failed_with(self, code: int = 1) -> str:
         """The one sentence on stderr of a command that failed as it should."""
         assert self.code == code, self
-        assert len(self.err.splitlines()) == 1 and self.err.startswith("penstock"), self.err
+        assert len(self.err.splitlines()) == 1 and self.err.startswith("headpond"), self.err
         return self.err
 
 
@@ -35,12 +35,12 @@ class Cli:
     """Commands against one broker."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.env = {"PENSTOCK_BOOTSTRAP_SERVER": bootstrap}
+        self.env = {"HEADPOND_BOOTSTRAP_SERVER": bootstrap}
 
     def __call__(self, *arguments: object, stdin: bytes | str = b"", env: Mapping[str, str] | None = None) -> Said:
         done = subprocess.run(
-            penstock_command(*map(str, arguments)),
-            env=penstock_environment({**self.env, **(env or {})}),
+            headpond_command(*map(str, arguments)),
+            env=headpond_environment({**self.env, **(env or {})}),
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
             timeout=DEADLINE_S,
@@ -58,8 +58,8 @@ class Cli:
     def start(self, *arguments: object, **options: Any) -> subprocess.Popen[bytes]:
         """One that is still running; the caller ends it."""
         return subprocess.Popen(
-            penstock_command(*map(str, arguments)),
-            env=penstock_environment(self.env),
+            headpond_command(*map(str, arguments)),
+            env=headpond_environment(self.env),
             stdin=subprocess.PIPE,
             stdout=options.pop("stdout", subprocess.PIPE),
             stderr=subprocess.PIPE,

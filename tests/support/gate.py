@@ -21,7 +21,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from penstock.testing import Broker
+from headpond.testing import Broker
 from support.certificates import Certificate
 
 HANDSHAKE, AUTHENTICATE, API_VERSIONS = 17, 36, 18

@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from penstock.client import Client, parse_bootstrap
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.network import TcpNetwork
-from penstock.runtime.random import SystemRandom
-from penstock.runtime.tasks import LoopTasks
+from headpond.client import Client, parse_bootstrap
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.network import TcpNetwork
+from headpond.runtime.random import SystemRandom
+from headpond.runtime.tasks import LoopTasks
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from penstock.protocol.schema.end_txn import EndTxnRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.produce import ProduceRequest
-from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
+from headpond.protocol.schema.end_txn import EndTxnRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.produce import ProduceRequest
+from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
 from support.batches import build
 from support.verbs import Topic
 from support.wire import ConnectionClosed, Wire

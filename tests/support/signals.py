@@ -11,7 +11,7 @@ import os
 import signal
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM)
-_VARIABLE = "PENSTOCK_TEST_OUTLIVES"
+_VARIABLE = "HEADPOND_TEST_OUTLIVES"
 """Names them for the workers of a parallel run, which are children too; no broker that tests start sees it."""
 
 

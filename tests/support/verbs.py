@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.fetch import FetchRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.produce import ProduceRequest
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.fetch import FetchRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.produce import ProduceRequest
 from support.batches import Batch, split
 from support.waiting import eventually
 from support.wire import Wire

@@ -1,7 +1,7 @@
 """A raw Kafka client: frames over a socket, any bytes, any API at any version. No retries, no caching, no manners.
 
-Requests are message objects of ``penstock.protocol``; what the codec says is checked elsewhere against independent
-implementations, and the same tests run against Apache Kafka (``PENSTOCK_TEST_BOOTSTRAP``), so a codec that agrees only
+Requests are message objects of ``headpond.protocol``; what the codec says is checked elsewhere against independent
+implementations, and the same tests run against Apache Kafka (``HEADPOND_TEST_BOOTSTRAP``), so a codec that agrees only
 with itself would not get past here.
 """
 
@@ -11,8 +11,8 @@ import socket
 import struct
 from typing import Any
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
 
 TIMEOUT_S = 30.0
 API_KEYS = {info.name: key for key, info in APIS.items()}

@@ -1,4 +1,4 @@
-"""``penstock adopt``: partition folders from elsewhere become topics; what is not whole or not sound is left alone."""
+"""``headpond adopt``: partition folders from elsewhere become topics; what is not whole or not sound is left alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.records.control import build_end_txn_marker
+from headpond.protocol.records.control import build_end_txn_marker
 from support.batches import build
-from support.broker import BrokerProcess, run_penstock
+from support.broker import BrokerProcess, run_headpond
 from support.verbs import Topic, append, batches, create_topic, describe_topic, end_offset, fetch, new_producer, stored
 from support.wire import Wire
 
@@ -38,7 +38,7 @@ def source(make_broker: Callable[..., BrokerProcess]) -> tuple[BrokerProcess, To
 
 
 def adopt(data_dir: Path, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
-    done = run_penstock("adopt", "--data-dir", str(data_dir), "--json", *arguments)
+    done = run_headpond("adopt", "--data-dir", str(data_dir), "--json", *arguments)
     assert done.returncode == code, done.stdout + done.stderr
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
@@ -185,7 +185,7 @@ def test_internal_topics_are_left_alone_and_only_the_named_topics_are_looked_at(
     found = {each["topic"]: each for each in adopt(tmp_path / "data", code=1)}
     assert found["orders"]["adopted"]
     assert all("internal" in found[name]["refused"] for name in ("__consumer_offsets", "__cluster_metadata"))
-    done = run_penstock("adopt", "nothing", "--data-dir", str(tmp_path / "data"))
+    done = run_headpond("adopt", "nothing", "--data-dir", str(tmp_path / "data"))
     assert done.returncode == 1 and "no folders of nothing" in done.stderr
 
 
@@ -221,18 +221,18 @@ def test_read_committed_consumers_are_told_what_was_aborted(make_broker: Callabl
 
 def test_a_running_broker_is_not_disturbed(fresh_broker: BrokerProcess) -> None:
     for arguments in ([], ["--dry-run"]):
-        done = run_penstock("adopt", "--data-dir", str(fresh_broker.data_dir), *arguments)
+        done = run_headpond("adopt", "--data-dir", str(fresh_broker.data_dir), *arguments)
         assert done.returncode == 1 and "in use by another broker" in done.stderr
         assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_folder_without_strays_says_so(tmp_path: Path) -> None:
-    done = run_penstock("adopt", "--data-dir", str(tmp_path))
+    done = run_headpond("adopt", "--data-dir", str(tmp_path))
     assert done.returncode == 1 and "holds no partition folder that the broker does not know" in done.stderr
 
 
 def test_to_look_into_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> None:
-    done = run_penstock("adopt", "--data-dir", str(tmp_path / "nothing"), "--dry-run")
+    done = run_headpond("adopt", "--data-dir", str(tmp_path / "nothing"), "--dry-run")
     assert done.returncode == 1 and "there is no such folder" in done.stderr
     assert not (tmp_path / "nothing").exists()
 
@@ -244,7 +244,7 @@ def test_a_folder_whose_number_no_broker_would_write_is_nobody_s(
     from_broker, _, batches = source
     for name in ("orders-00", "orders-2147483648", "backup-20261117000000"):
         shutil.copytree(from_broker.data_dir / "orders-0", from_broker.data_dir / name)
-    done = run_penstock("adopt", "--data-dir", str(from_broker.data_dir))
+    done = run_headpond("adopt", "--data-dir", str(from_broker.data_dir))
     assert done.returncode == 1 and "Traceback" not in done.stderr
     broker = from_broker.start()
     with Wire(broker.bootstrap_servers) as wire:

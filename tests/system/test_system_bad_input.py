@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.metadata import MetadataRequest
 from support.batches import build
 from support.broker import BrokerProcess
 from support.verbs import append, create_topic, end_offset, fetch, fetch_partition, fetch_request, produce_request
@@ -188,7 +188,7 @@ def test_half_sent_requests_of_many_connections_cost_no_more_than_their_budget_a
 
 
 def test_requests_of_100_mb_at_once_are_all_served(make_broker: Callable[..., BrokerProcess]) -> None:
-    broker = make_broker(settings={"message.max.bytes": 100 * MIB, "penstock.flush": "os"}).start()
+    broker = make_broker(settings={"message.max.bytes": 100 * MIB, "headpond.flush": "os"}).start()
     count = 4
     batch = build([bytes(98_000_000)])
     with contextlib.ExitStack() as stack:

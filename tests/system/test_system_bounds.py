@@ -9,16 +9,16 @@ from pathlib import Path
 
 from crc32c import crc32c
 
-from penstock.config.log import LogConfig
-from penstock.model import TopicId, TopicPartition
-from penstock.protocol.schema.api_versions import ApiVersionsRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.files import DiskFileSystem
-from penstock.runtime.random import SystemRandom
-from penstock.runtime.tasks import LoopTasks
-from penstock.runtime.workers import ThreadWorkers
-from penstock.storage.manager import LogManager, StorageConfig
+from headpond.config.log import LogConfig
+from headpond.model import TopicId, TopicPartition
+from headpond.protocol.schema.api_versions import ApiVersionsRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.files import DiskFileSystem
+from headpond.runtime.random import SystemRandom
+from headpond.runtime.tasks import LoopTasks
+from headpond.runtime.workers import ThreadWorkers
+from headpond.storage.manager import LogManager, StorageConfig
 from support.batches import build, now_ms
 from support.broker import BrokerProcess
 from support.verbs import Topic, append, create_topic, produce_request
@@ -71,7 +71,7 @@ def test_a_start_after_a_crash_reads_at_most_64_mib_of_a_partition(fresh_broker:
 def test_a_request_that_takes_long_holds_its_own_connection_only(fresh_broker: BrokerProcess) -> None:
     many = build([b"x"] * 400_000)  # looked at one by one, in a process
     with Wire(fresh_broker.bootstrap_servers) as slow, Wire(fresh_broker.bootstrap_servers) as quick:
-        configs = {"max.message.bytes": str(16 * MIB), "penstock.validate.records": "true"}
+        configs = {"max.message.bytes": str(16 * MIB), "headpond.validate.records": "true"}
         topic = create_topic(slow, "slow", configs=configs)
         slow.send(produce_request(topic, many, version=9), 9)
         slow.send(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 3)

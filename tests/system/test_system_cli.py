@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.metadata import MetadataRequest
 from support.batches import build
-from support.broker import BrokerProcess, StartFailed, run_penstock
+from support.broker import BrokerProcess, StartFailed, run_headpond
 from support.verbs import append, create_topic, end_offset, fetch_partition, fetch_request
 from support.wire import Wire
 
@@ -84,18 +84,18 @@ def test_a_folder_that_can_t_be_used_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("not a folder")
     for folder in (file, file / "below" / "it"):
-        done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
+        done = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
         assert done.returncode == 1
         why = f"{file} is a file, and a folder is wanted"
-        assert done.stderr == f"penstock: the data folder {folder} can't be used: {why}\n"
+        assert done.stderr == f"headpond: the data folder {folder} can't be used: {why}\n"
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["--set", "log.retention.mss=1"], "log.retention.ms"),
-        (["--set", "penstock.flsh=os"], "penstock.flush"),
-        (["--set", "penstock.flush=never"], "ack"),
+        (["--set", "headpond.flsh=os"], "headpond.flush"),
+        (["--set", "headpond.flush=never"], "ack"),
         (["--set", "log.segment.bytes=many"], "log.segment.bytes"),
         (["--set", "log.segment.bytes=10"], "1048576"),
         (["--set", "log.segment.bytes"], "name=value"),
@@ -107,7 +107,7 @@ def test_a_folder_that_can_t_be_used_is_refused(tmp_path: Path) -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_a_wrong_setting_is_refused_with_a_hint(tmp_path: Path, arguments: list[str], says: str) -> None:
-    done = run_penstock("serve", "--data-dir", str(tmp_path / "data"), *arguments, cwd=tmp_path)
+    done = run_headpond("serve", "--data-dir", str(tmp_path / "data"), *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert says in done.stderr and "Traceback" not in done.stderr
     assert not (tmp_path / "data").exists(), "nothing was touched"
@@ -116,37 +116,37 @@ def test_a_wrong_setting_is_refused_with_a_hint(tmp_path: Path, arguments: list[
 @pytest.mark.parametrize(
     ("env", "says"),
     [
-        ({"PENSTOCK_LOG_RETENTION_MSS": "1"}, "PENSTOCK_LOG_RETENTION_MS"),
-        ({"PENSTOCK_FLUSH": "never"}, "PENSTOCK_FLUSH"),
-        ({"PENSTOCK_SET": "log.retention.mss=1"}, "log.retention.ms"),
+        ({"HEADPOND_LOG_RETENTION_MSS": "1"}, "HEADPOND_LOG_RETENTION_MS"),
+        ({"HEADPOND_FLUSH": "never"}, "HEADPOND_FLUSH"),
+        ({"HEADPOND_SET": "log.retention.mss=1"}, "log.retention.ms"),
     ],
     ids=str,
 )
 def test_a_wrong_variable_is_refused_with_a_hint(tmp_path: Path, env: dict[str, str], says: str) -> None:
-    done = run_penstock("serve", "--data-dir", str(tmp_path / "data"), env=env)
+    done = run_headpond("serve", "--data-dir", str(tmp_path / "data"), env=env)
     assert done.returncode == 2
     assert says in done.stderr and "Traceback" not in done.stderr
 
 
 def effective(*arguments: str, env: dict[str, str] | None = None) -> dict[str, tuple[str, str]]:
-    """What ``penstock config`` says: setting -> (value, origin)."""
-    done = run_penstock("config", "--json", *arguments, env=env)
+    """What ``headpond config`` says: setting -> (value, origin)."""
+    done = run_headpond("config", "--json", *arguments, env=env)
     assert done.returncode == 0, done.stderr
     return {row["name"]: (row["value"], row["origin"]) for row in json.loads(done.stdout)}
 
 
 def test_the_command_line_is_stronger_than_variables_and_these_than_the_file(tmp_path: Path) -> None:
-    file = tmp_path / "penstock.toml"
-    file.write_text('"log.retention.hours" = 1\n"log.segment.bytes" = 2000000\n[penstock]\nflush = "os"\n')
-    env = {"PENSTOCK_LOG_RETENTION_HOURS": "2", "PENSTOCK_LOG_SEGMENT_BYTES": "3000000"}
+    file = tmp_path / "headpond.toml"
+    file.write_text('"log.retention.hours" = 1\n"log.segment.bytes" = 2000000\n[headpond]\nflush = "os"\n')
+    env = {"HEADPOND_LOG_RETENTION_HOURS": "2", "HEADPOND_LOG_SEGMENT_BYTES": "3000000"}
     found = effective("--config", str(file), "--set", "log.segment.bytes=4000000", env=env)
     assert found["log.segment.bytes"][0] == "4000000" and "--set" in found["log.segment.bytes"][1]
-    assert found["log.retention.hours"][0] == "2" and "PENSTOCK_" in found["log.retention.hours"][1]
-    assert found["penstock.flush"][0] == "os" and "penstock.toml" in found["penstock.flush"][1]
+    assert found["log.retention.hours"][0] == "2" and "HEADPOND_" in found["log.retention.hours"][1]
+    assert found["headpond.flush"][0] == "os" and "headpond.toml" in found["headpond.flush"][1]
 
 
 def test_config_prints_every_setting_when_asked() -> None:
-    plain = run_penstock("config", "--set", "num.partitions=5").stdout
+    plain = run_headpond("config", "--set", "num.partitions=5").stdout
     assert "num.partitions" in plain and "5" in plain and "log.segment.bytes" not in plain
     everything = effective("--all")
     assert everything["log.segment.bytes"] == ("1073741824", "default")
@@ -155,9 +155,9 @@ def test_config_prints_every_setting_when_asked() -> None:
 def test_settings_reach_the_broker_from_variable_and_file(
     make_broker: Callable[..., BrokerProcess], tmp_path: Path
 ) -> None:
-    file = tmp_path / "penstock.toml"
+    file = tmp_path / "headpond.toml"
     file.write_text('"num.partitions" = 3\n')
-    broker = make_broker(arguments=["--config", str(file)], env={"PENSTOCK_AUTO_CREATE_TOPICS_ENABLE": "false"}).start()
+    broker = make_broker(arguments=["--config", str(file)], env={"HEADPOND_AUTO_CREATE_TOPICS_ENABLE": "false"}).start()
     with Wire(broker.bootstrap_servers) as wire:
         create_topic(wire, "orders", partitions=-1)
         names = [MetadataRequest.MetadataRequestTopic(name=n) for n in ("orders", "made-by-asking")]
@@ -168,7 +168,7 @@ def test_settings_reach_the_broker_from_variable_and_file(
 
 
 def test_everything_can_come_from_variables(tmp_path: Path, make_broker: Callable[..., BrokerProcess]) -> None:
-    broker = make_broker(env={"PENSTOCK_BROKER_ID": "9", "PENSTOCK_SET": "num.partitions=4"}).start()
+    broker = make_broker(env={"HEADPOND_BROKER_ID": "9", "HEADPOND_SET": "num.partitions=4"}).start()
     with Wire(broker.bootstrap_servers) as wire:
         assert wire.call(MetadataRequest(topics=[]), 12).brokers[0].node_id == 9
     assert os.listdir(broker.data_dir)
@@ -184,6 +184,6 @@ def test_another_broker_id_on_the_same_folder_is_refused(fresh_broker: BrokerPro
 
 
 def test_version_and_help() -> None:
-    assert run_penstock("--version").stdout.startswith("penstock ")
-    assert "serve" in run_penstock("--help").stdout
-    assert run_penstock("sreve").returncode == 2
+    assert run_headpond("--version").stdout.startswith("headpond ")
+    assert "serve" in run_headpond("--help").stdout
+    assert run_headpond("sreve").returncode == 2

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from penstock.cli.completion import SHELLS
-from penstock.cli.completion_names import ANSWER_S_MAX, broker_in
-from support.broker import BrokerProcess, run_penstock
+from headpond.cli.completion import SHELLS
+from headpond.cli.completion_names import ANSWER_S_MAX, broker_in
+from support.broker import BrokerProcess, run_headpond
 from support.cli import Cli
 from support.shells import offered
 
@@ -45,41 +45,41 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_topics_are_offered_where_a_topic_is_meant(shell: str, folder: Path, shop: str) -> None:
     for words in (["topics", "describe"], ["topics", "alter"], ["topics", "delete"], ["produce"], ["consume"]):
-        assert offered(shell, folder, "penstock", *words, "or", bootstrap=shop) == ["orders", "orders.dead"]
-    everything = offered(shell, folder, "penstock", "topics", "describe", "orders", "", bootstrap=shop)
+        assert offered(shell, folder, "headpond", *words, "or", bootstrap=shop) == ["orders", "orders.dead"]
+    everything = offered(shell, folder, "headpond", "topics", "describe", "orders", "", bootstrap=shop)
     assert everything == ["orders", "orders.dead", "users"], "and no internal ones, no files"
     reset = ("groups", "reset-offsets", "billing", "--topic", "u")
-    assert offered(shell, folder, "penstock", *reset, bootstrap=shop) == ["users"]
+    assert offered(shell, folder, "headpond", *reset, bootstrap=shop) == ["users"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_groups_and_transactional_ids_are_offered(shell: str, folder: Path, shop: str) -> None:
     for action in ("describe", "delete", "reset-offsets"):
-        found = offered(shell, folder, "penstock", "groups", action, "", bootstrap=shop)
+        found = offered(shell, folder, "headpond", "groups", action, "", bootstrap=shop)
         assert found == ["audit", "billing", "billing:eu"]
-    assert offered(shell, folder, "penstock", "transactions", "describe", "", bootstrap=shop) == ["till-1"]
+    assert offered(shell, folder, "headpond", "transactions", "describe", "", bootstrap=shop) == ["till-1"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_new_topic_gets_no_suggestions_from_the_broker(shell: str, folder: Path, shop: str) -> None:
-    assert "users" not in offered(shell, folder, "penstock", "topics", "create", "", bootstrap=shop)
+    assert "users" not in offered(shell, folder, "headpond", "topics", "create", "", bootstrap=shop)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_broker_that_the_command_line_names_is_asked(shell: str, folder: Path, shop: str) -> None:
-    assert offered(shell, folder, "penstock", "consume", "-b", shop, "u") == ["users"]
+    assert offered(shell, folder, "headpond", "consume", "-b", shop, "u") == ["users"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_without_a_broker_nothing_is_offered_or_said(shell: str, folder: Path) -> None:
-    assert offered(shell, folder, "penstock", "consume", "") == []  # which also fails at a word on stderr
+    assert offered(shell, folder, "headpond", "consume", "") == []  # which also fails at a word on stderr
 
 
 def test_a_broker_that_does_not_answer_is_not_waited_for() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         began = time.monotonic()
-        done = run_penstock("completion", "--names", "topics", "--line", f"penstock consume -b {address} ")
+        done = run_headpond("completion", "--names", "topics", "--line", f"headpond consume -b {address} ")
         took_s = time.monotonic() - began
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert took_s < 20 * ANSWER_S_MAX, "the usual patience with a broker is 15 seconds for each request"
@@ -88,13 +88,13 @@ def test_a_broker_that_does_not_answer_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     ("line", "bootstrap"),
     [
-        ("penstock consume ", None),
-        ("penstock consume -b a:1 or", "a:1"),
-        ("penstock groups --bootstrap-server=a:1,b:2 describe", "a:1,b:2"),
-        ("penstock consume --json -b", None),
-        ("penstock consume -b a:1 --timeout", "a:1"),
-        ("penstock consume -b a:1 --timeout nonsense --json", "a:1"),
-        ("penstock produce -b a:1 'unfinish", "a:1"),
+        ("headpond consume ", None),
+        ("headpond consume -b a:1 or", "a:1"),
+        ("headpond groups --bootstrap-server=a:1,b:2 describe", "a:1,b:2"),
+        ("headpond consume --json -b", None),
+        ("headpond consume -b a:1 --timeout", "a:1"),
+        ("headpond consume -b a:1 --timeout nonsense --json", "a:1"),
+        ("headpond produce -b a:1 'unfinish", "a:1"),
         ("", None),
     ],
 )

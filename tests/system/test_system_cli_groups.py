@@ -1,4 +1,4 @@
-"""``penstock groups`` and ``penstock transactions`` against a running broker, with real clients as members."""
+"""``headpond groups`` and ``headpond transactions`` against a running broker, with real clients as members."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ RECORDS = 10
 
 
 @pytest.fixture
-def penstock(bootstrap: str) -> Cli:
+def headpond(bootstrap: str) -> Cli:
     return Cli(bootstrap)
 
 
 @pytest.fixture
-def topic(penstock: Cli, topic_name: str) -> str:
+def topic(headpond: Cli, topic_name: str) -> str:
     """Two partitions with five records each, a second between one and the next."""
-    penstock.ok("topics", "create", topic_name, "--partitions", 2)
-    producer = Producer({"bootstrap.servers": penstock.env["PENSTOCK_BOOTSTRAP_SERVER"]})
+    headpond.ok("topics", "create", topic_name, "--partitions", 2)
+    producer = Producer({"bootstrap.servers": headpond.env["HEADPOND_BOOTSTRAP_SERVER"]})
     for number in range(RECORDS):
         producer.produce(topic_name, b"%d" % number, partition=number % 2, timestamp=1_700_000_000_000 + number * 1_000)
     assert producer.flush(30) == 0
@@ -60,44 +60,44 @@ def member(bootstrap: str, group: str, topic: str, protocol: str = "consumer") -
         consumer.close()
 
 
-def described(penstock: Cli, group: str) -> dict[str, Any]:
-    (found,) = penstock.ok("groups", "describe", group, "--json").document
+def described(headpond: Cli, group: str) -> dict[str, Any]:
+    (found,) = headpond.ok("groups", "describe", group, "--json").document
     assert isinstance(found, dict)
     return found
 
 
-def committed(penstock: Cli, group: str) -> dict[int, int]:
-    return {one["partition"]: one["committed_offset"] for one in described(penstock, group)["partitions"]}
+def committed(headpond: Cli, group: str) -> dict[int, int]:
+    return {one["partition"]: one["committed_offset"] for one in described(headpond, group)["partitions"]}
 
 
-def commit(penstock: Cli, group: str, topic: str, offset: int = 2) -> None:
-    penstock.ok("groups", "reset-offsets", group, "--topic", topic, "--to-offset", offset, "--execute")
+def commit(headpond: Cli, group: str, topic: str, offset: int = 2) -> None:
+    headpond.ok("groups", "reset-offsets", group, "--topic", topic, "--to-offset", offset, "--execute")
 
 
 def test_a_group_with_a_name_that_no_terminal_should_obey_is_shown_on_a_line_of_its_own(
-    penstock: Cli, topic: str
+    headpond: Cli, topic: str
 ) -> None:
     name = f"{topic}\nb\x1b[31m"
     shown = f"{topic}\\nb\\x1b[31m"
-    commit(penstock, name, topic)
-    assert any(line.startswith(f"{shown} ") for line in penstock.ok("groups", "list").out.splitlines())
-    assert penstock.ok("groups", "describe", name).out.startswith(f"{shown}: ")
-    assert described(penstock, name)["group"] == name
-    assert f"did you mean {shown}?" in penstock("groups", "describe", name[:-1]).err
-    assert penstock.ok("groups", "delete", name).out == f"deleted {shown}\n"
+    commit(headpond, name, topic)
+    assert any(line.startswith(f"{shown} ") for line in headpond.ok("groups", "list").out.splitlines())
+    assert headpond.ok("groups", "describe", name).out.startswith(f"{shown}: ")
+    assert described(headpond, name)["group"] == name
+    assert f"did you mean {shown}?" in headpond("groups", "describe", name[:-1]).err
+    assert headpond.ok("groups", "delete", name).out == f"deleted {shown}\n"
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_is_listed_and_described_with_its_members_and_its_lag(
-    penstock: Cli, bootstrap: str, topic: str, protocol: str
+    headpond: Cli, bootstrap: str, topic: str, protocol: str
 ) -> None:
     with member(bootstrap, topic, topic, protocol):
-        penstock.ok("produce", topic, "--partition", 1, stdin="a\nb\nc\n")
-        (listed,) = [one for one in penstock.ok("groups", "list", "--json").document if one["group"] == topic]
+        headpond.ok("produce", topic, "--partition", 1, stdin="a\nb\nc\n")
+        (listed,) = [one for one in headpond.ok("groups", "list", "--json").document if one["group"] == topic]
         assert listed == {"group": topic, "type": protocol, "state": "Stable", "protocol_type": "consumer"}
-        assert topic in penstock.ok("groups", "list", "--state", "stable", "--type", protocol).out
-        assert topic not in penstock.ok("groups", "list", "--state", "empty").out
-        found = described(penstock, topic)
+        assert topic in headpond.ok("groups", "list", "--state", "stable", "--type", protocol).out
+        assert topic not in headpond.ok("groups", "list", "--state", "empty").out
+        found = described(headpond, topic)
         assert (found["type"], found["state"], found["lag"]) == (protocol, "Stable", 3)
         (who,) = found["members"]
         assert (who["client"], who["host"]) == ("reader", "127.0.0.1")
@@ -106,19 +106,19 @@ def test_a_group_is_listed_and_described_with_its_members_and_its_lag(
             (one["partition"], one["committed_offset"], one["end_offset"], one["lag"], one["member"])
             for one in found["partitions"]
         ] == [(0, 5, 5, 0, who["id"]), (1, 5, 8, 3, who["id"])]
-        text = penstock.ok("groups", "describe", topic).out
+        text = headpond.ok("groups", "describe", topic).out
         assert f"{topic}: {protocol} group, Stable, 1 member, lag 3" in text and f"{topic} 0-1" in text
-    assert described(penstock, topic)["members"] == []
+    assert described(headpond, topic)["members"] == []
 
 
-def test_a_group_with_members_is_neither_moved_nor_deleted(penstock: Cli, bootstrap: str, topic: str) -> None:
+def test_a_group_with_members_is_neither_moved_nor_deleted(headpond: Cli, bootstrap: str, topic: str) -> None:
     with member(bootstrap, topic, topic):
         move = ["groups", "reset-offsets", topic, "--topic", topic, "--to-earliest", "--execute"]
-        assert "has 1 member and is Stable" in penstock(*move).failed_with(1)
-        assert "stop them first" in penstock("groups", "delete", topic).failed_with(1)
-        assert committed(penstock, topic) == {0: 5, 1: 5}
-    penstock.ok(*move)
-    assert committed(penstock, topic) == {0: 0, 1: 0}
+        assert "has 1 member and is Stable" in headpond(*move).failed_with(1)
+        assert "stop them first" in headpond("groups", "delete", topic).failed_with(1)
+        assert committed(headpond, topic) == {0: 5, 1: 5}
+    headpond.ok(*move)
+    assert committed(headpond, topic) == {0: 0, 1: 0}
 
 
 @pytest.mark.parametrize(
@@ -138,25 +138,25 @@ def test_a_group_with_members_is_neither_moved_nor_deleted(penstock: Cli, bootst
     ids=str,
 )
 def test_offsets_go_where_they_are_told_and_not_before_it_is_meant(
-    penstock: Cli, topic: str, where: list[object], expected: dict[int, int]
+    headpond: Cli, topic: str, where: list[object], expected: dict[int, int]
 ) -> None:
-    commit(penstock, topic, topic)
-    shown = penstock.ok("groups", "reset-offsets", topic, "--all-topics", *where, "--json")
+    commit(headpond, topic, topic)
+    shown = headpond.ok("groups", "reset-offsets", topic, "--all-topics", *where, "--json")
     assert shown.document["executed"] is False
     assert {one["partition"]: one["new_offset"] for one in shown.document["partitions"]} == expected
-    assert committed(penstock, topic) == {0: 2, 1: 2}
-    done = penstock.ok("groups", "reset-offsets", topic, "--all-topics", *where, "--execute", "--json")
+    assert committed(headpond, topic) == {0: 2, 1: 2}
+    done = headpond.ok("groups", "reset-offsets", topic, "--all-topics", *where, "--execute", "--json")
     assert done.document == {**shown.document, "executed": True}
-    assert committed(penstock, topic) == expected
+    assert committed(headpond, topic) == expected
     assert ("is the nearest" in done.err) == (where[-1] in (99, -99))
 
 
-def test_only_the_named_partitions_move(penstock: Cli, topic: str) -> None:
-    commit(penstock, topic, topic)
-    said = penstock.ok("groups", "reset-offsets", topic, "--topic", f"{topic}:1", "--to-latest")
+def test_only_the_named_partitions_move(headpond: Cli, topic: str) -> None:
+    commit(headpond, topic, topic)
+    said = headpond.ok("groups", "reset-offsets", topic, "--topic", f"{topic}:1", "--to-latest")
     assert said.err == "nothing was changed: --execute does it\n"
-    penstock.ok("groups", "reset-offsets", topic, "--topic", f"{topic}:1", "--to-latest", "--execute")
-    assert committed(penstock, topic) == {0: 2, 1: 5}
+    headpond.ok("groups", "reset-offsets", topic, "--topic", f"{topic}:1", "--to-latest", "--execute")
+    assert committed(headpond, topic) == {0: 2, 1: 5}
 
 
 @pytest.mark.parametrize(
@@ -169,29 +169,29 @@ def test_only_the_named_partitions_move(penstock: Cli, topic: str) -> None:
     ],
 )
 def test_what_can_not_be_done_is_said_and_leaves_no_group_behind(
-    penstock: Cli, topic: str, wish: list[str], says: str
+    headpond: Cli, topic: str, wish: list[str], says: str
 ) -> None:
     arguments = [each.format(topic=topic) for each in wish]
-    said = penstock("groups", "reset-offsets", f"never-{topic}", *arguments, "--execute")
+    said = headpond("groups", "reset-offsets", f"never-{topic}", *arguments, "--execute")
     assert says in said.failed_with(1)
-    assert f"never-{topic}" not in penstock.ok("groups", "list").out
+    assert f"never-{topic}" not in headpond.ok("groups", "list").out
 
 
-def test_groups_are_deleted_together_or_not_at_all(penstock: Cli, topic: str) -> None:
+def test_groups_are_deleted_together_or_not_at_all(headpond: Cli, topic: str) -> None:
     one, other = f"{topic}-1", f"{topic}-2"
-    commit(penstock, one, topic)
-    commit(penstock, other, topic)
-    assert "nothing was deleted" in penstock("groups", "delete", one, f"{topic}-3").failed_with(1)
-    assert one in penstock.ok("groups", "list").out
-    said = penstock.ok("groups", "delete", "--if-exists", one, other, f"{topic}-3", "--json")
+    commit(headpond, one, topic)
+    commit(headpond, other, topic)
+    assert "nothing was deleted" in headpond("groups", "delete", one, f"{topic}-3").failed_with(1)
+    assert one in headpond.ok("groups", "list").out
+    said = headpond.ok("groups", "delete", "--if-exists", one, other, f"{topic}-3", "--json")
     assert said.document == {"deleted": [one, other]}
-    assert f"group {one} does not exist" in penstock("groups", "describe", one).failed_with(1)
+    assert f"group {one} does not exist" in headpond("groups", "describe", one).failed_with(1)
 
 
-def test_offsets_of_a_deleted_topic_do_not_hold_up_the_description(penstock: Cli, topic: str) -> None:
-    commit(penstock, topic, topic)
-    penstock.ok("topics", "delete", topic)
-    assert described(penstock, topic)["lag"] == 0
+def test_offsets_of_a_deleted_topic_do_not_hold_up_the_description(headpond: Cli, topic: str) -> None:
+    commit(headpond, topic, topic)
+    headpond.ok("topics", "delete", topic)
+    assert described(headpond, topic)["lag"] == 0
 
 
 # --- transactions -----------------------------------------------------------------------------------------------------
@@ -207,30 +207,30 @@ def open_transaction(bootstrap: str, transactional_id: str, topic: str) -> Produ
 
 
 def test_an_open_transaction_is_seen_and_aborted_and_its_producer_fenced(
-    penstock: Cli, bootstrap: str, topic: str
+    headpond: Cli, bootstrap: str, topic: str
 ) -> None:
     producer = open_transaction(bootstrap, topic, topic)
-    listed = penstock.ok("transactions", "list", "--open", "--json").document
+    listed = headpond.ok("transactions", "list", "--open", "--json").document
     assert [one["state"] for one in listed if one["id"] == topic] == ["Ongoing"]
-    (found,) = penstock.ok("transactions", "describe", topic, "--json").document
+    (found,) = headpond.ok("transactions", "describe", topic, "--json").document
     assert found["partitions"] == [{"topic": topic, "partition": 0}] and found["age_ms"] >= 0
-    assert f"{topic} 0" in penstock.ok("transactions", "describe").out
-    assert penstock.ok("transactions", "abort", topic).out == f"aborted the transaction of {topic}\n"
+    assert f"{topic} 0" in headpond.ok("transactions", "describe").out
+    assert headpond.ok("transactions", "abort", topic).out == f"aborted the transaction of {topic}\n"
     with pytest.raises(KafkaException, match="fenced"):
         producer.commit_transaction(30)
-    assert "left open" not in penstock.ok("consume", topic).out
-    assert "has no open transaction" in penstock("transactions", "abort", topic).failed_with(1)
-    assert "does not exist" in penstock("transactions", "abort", f"{topic}-never").failed_with(1)
-    assert f"{topic}-never" not in penstock.ok("transactions", "list").out
+    assert "left open" not in headpond.ok("consume", topic).out
+    assert "has no open transaction" in headpond("transactions", "abort", topic).failed_with(1)
+    assert "does not exist" in headpond("transactions", "abort", f"{topic}-never").failed_with(1)
+    assert f"{topic}-never" not in headpond.ok("transactions", "list").out
 
 
 def test_a_transaction_is_ended_in_its_partition_when_nobody_else_knows_it(
-    penstock: Cli, bootstrap: str, topic: str
+    headpond: Cli, bootstrap: str, topic: str
 ) -> None:
     open_transaction(bootstrap, topic, topic)
     abort = ["transactions", "abort", "--topic", topic, "--partition", 0, "--start-offset"]
-    assert "there are some from 5" in penstock(*abort, 0).failed_with(1)
-    penstock.ok(*abort, 5)
-    assert "there is none" in penstock(*abort, 5).failed_with(1)
-    penstock.ok("produce", topic, "--partition", 0, stdin="after\n")
-    assert "after" in penstock.ok("consume", topic).out, "the last stable offset has moved on"
+    assert "there are some from 5" in headpond(*abort, 0).failed_with(1)
+    headpond.ok(*abort, 5)
+    assert "there is none" in headpond(*abort, 5).failed_with(1)
+    headpond.ok("produce", topic, "--partition", 0, stdin="after\n")
+    assert "after" in headpond.ok("consume", topic).out, "the last stable offset has moved on"

@@ -1,4 +1,4 @@
-"""``penstock log`` on the folders of a broker that runs, was stopped, was killed; and on files that can't be read."""
+"""``headpond log`` on the folders of a broker that runs, was stopped, was killed; and on files that can't be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.broker import BrokerProcess, penstock_command, penstock_environment
+from support.broker import BrokerProcess, headpond_command, headpond_environment
 from support.cli import Cli
 
 
@@ -49,8 +49,8 @@ def test_a_broker_s_folder_has_no_fault_while_it_runs_after_it_was_killed_and_af
 def test_a_reader_of_a_dump_that_has_seen_enough_is_no_failure(filled: tuple[BrokerProcess, Cli]) -> None:
     broker, _ = filled
     process = subprocess.Popen(
-        penstock_command("log", "dump", str(broker.data_dir), "--records"),
-        env=penstock_environment(),
+        headpond_command("log", "dump", str(broker.data_dir), "--records"),
+        env=headpond_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -1,4 +1,4 @@
-"""``penstock produce`` and ``consume`` against a running broker: every way in and out, bad lines, signals, pipes."""
+"""``headpond produce`` and ``consume`` against a running broker: every way in and out, bad lines, signals, pipes."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from support.waiting import DEADLINE_S, eventually
 
 
 @pytest.fixture
-def penstock(bootstrap: str) -> Cli:
+def headpond(bootstrap: str) -> Cli:
     return Cli(bootstrap)
 
 
 @pytest.fixture
-def orders(penstock: Cli, topic_name: str) -> str:
-    penstock.ok("topics", "create", topic_name, "--partitions", 2)
+def orders(headpond: Cli, topic_name: str) -> str:
+    headpond.ok("topics", "create", topic_name, "--partitions", 2)
     return topic_name
 
 
 @pytest.fixture
-def started(penstock: Cli) -> Iterator[Any]:
+def started(headpond: Cli) -> Iterator[Any]:
     """Commands that run until the test, or this, ends them."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-        running.append(penstock.start(*arguments, **options))
+        running.append(headpond.start(*arguments, **options))
         return running[-1]
 
     yield start
@@ -46,38 +46,38 @@ def started(penstock: Cli) -> Iterator[Any]:
                 stream.close()
 
 
-def consumed(penstock: Cli, topic: str, *arguments: object) -> list[dict[str, Any]]:
-    return penstock.ok("consume", topic, "--json", *arguments).lines
+def consumed(headpond: Cli, topic: str, *arguments: object) -> list[dict[str, Any]]:
+    return headpond.ok("consume", topic, "--json", *arguments).lines
 
 
 # --- in and out -------------------------------------------------------------------------------------------------------
 
 
-def test_lines_go_in_and_come_out(penstock: Cli, orders: str) -> None:
-    said = penstock.ok("produce", orders, "--partition", 0, stdin="one\ntwo\r\n\nlast")
+def test_lines_go_in_and_come_out(headpond: Cli, orders: str) -> None:
+    said = headpond.ok("produce", orders, "--partition", 0, stdin="one\ntwo\r\n\nlast")
     assert said.err == f"4 records written to {orders} (partition 0: offsets 0 to 3)\n" and said.out == ""
-    assert penstock.ok("consume", orders).out == "one\ntwo\n\nlast\n"
+    assert headpond.ok("consume", orders).out == "one\ntwo\n\nlast\n"
 
 
-def test_keys_headers_and_the_rest_are_shown_when_asked_for(penstock: Cli, orders: str) -> None:
-    penstock.ok("produce", orders, "-k", "=>", "--header", "a=1", "--header", "b=x=y", stdin="k=>v=>w\n")
-    (record,) = consumed(penstock, orders)
+def test_keys_headers_and_the_rest_are_shown_when_asked_for(headpond: Cli, orders: str) -> None:
+    headpond.ok("produce", orders, "-k", "=>", "--header", "a=1", "--header", "b=x=y", stdin="k=>v=>w\n")
+    (record,) = consumed(headpond, orders)
     assert (record["key"], record["value"]) == ("k", "v=>w")
     assert record["headers"] == [{"key": "a", "value": "1"}, {"key": "b", "value": "x=y"}]
-    line = penstock.ok("consume", orders, "--show-key", "--show-headers", "--show-offset", "--separator", "|").out
+    line = headpond.ok("consume", orders, "--show-key", "--show-headers", "--show-offset", "--separator", "|").out
     assert line == f"{record['partition']}:0|a=1,b=x=y|k|v=>w\n"
-    assert penstock.ok("consume", orders, "--show-timestamp").out.split("\t")[0].endswith("Z")
+    assert headpond.ok("consume", orders, "--show-timestamp").out.split("\t")[0].endswith("Z")
 
 
-def test_json_lines_say_everything_about_a_record(penstock: Cli, orders: str) -> None:
+def test_json_lines_say_everything_about_a_record(headpond: Cli, orders: str) -> None:
     given = [
         {"key": "k", "value": "text", "partition": 1, "timestamp": 1_700_000_000_000, "headers": {"h": "x"}},
         {"value": {"n": 1}, "partition": 1},
         {"key": "k", "value": None, "partition": 1},
         {"value_base64": "/wA=", "partition": 1, "headers": [{"key": "h", "value": None}]},
     ]
-    penstock.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, given)))
-    first, second, third, fourth = consumed(penstock, orders)
+    headpond.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, given)))
+    first, second, third, fourth = consumed(headpond, orders)
     assert first["timestamp"] == 1_700_000_000_000 and first["headers"] == [{"key": "h", "value": "x"}]
     assert second["value"] == '{"n": 1}' and second["key"] is None
     assert (third["key"], third["value"]) == ("k", None)
@@ -85,21 +85,21 @@ def test_json_lines_say_everything_about_a_record(penstock: Cli, orders: str) ->
     assert {one["partition"] for one in (first, second, third, fourth)} == {1}
 
 
-def test_a_topic_copied_through_json_is_the_same_byte_for_byte(penstock: Cli, orders: str) -> None:
+def test_a_topic_copied_through_json_is_the_same_byte_for_byte(headpond: Cli, orders: str) -> None:
     rows = [
         {"key_base64": "gIE=", "value": "é\n\u0000", "headers": [{"key_base64": "/w==", "value_base64": "/g=="}]},
         {"key": "", "value": None},
         {"key": None, "value": ""},
     ]
-    penstock.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, rows)))
+    headpond.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, rows)))
     copy = f"{orders}-copy"
-    penstock.ok("topics", "create", copy, "--partitions", 2)
-    before = penstock.ok("consume", orders, "--json").out
-    penstock.ok("produce", copy, "--json", "--compression", "gzip", stdin=before)
+    headpond.ok("topics", "create", copy, "--partitions", 2)
+    before = headpond.ok("consume", orders, "--json").out
+    headpond.ok("produce", copy, "--json", "--compression", "gzip", stdin=before)
     forget = {"topic": None}
     by_place = [
         sorted(
-            ({**one, **forget} for one in consumed(penstock, name)), key=lambda one: (one["partition"], one["offset"])
+            ({**one, **forget} for one in consumed(headpond, name)), key=lambda one: (one["partition"], one["offset"])
         )
         for name in (orders, copy)
     ]
@@ -109,29 +109,29 @@ def test_a_topic_copied_through_json_is_the_same_byte_for_byte(penstock: Cli, or
 @pytest.mark.parametrize(
     ("acks", "compression"), [("all", "none"), ("1", "gzip"), ("0", "snappy"), ("all", "lz4"), ("1", "zstd")]
 )
-def test_every_acks_and_compression_arrives(penstock: Cli, orders: str, acks: str, compression: str) -> None:
-    said = penstock.ok("produce", orders, "--acks", acks, "--compression", compression, stdin="x\n" * 500)
+def test_every_acks_and_compression_arrives(headpond: Cli, orders: str, acks: str, compression: str) -> None:
+    said = headpond.ok("produce", orders, "--acks", acks, "--compression", compression, stdin="x\n" * 500)
     assert said.err.startswith(f"500 records {'sent' if acks == '0' else 'written'} to")
-    eventually(lambda: penstock.ok("consume", orders).out == "x\n" * 500, what="500 records")
+    eventually(lambda: headpond.ok("consume", orders).out == "x\n" * 500, what="500 records")
 
 
-def test_a_missing_topic_is_created_only_when_asked_for(penstock: Cli, topic_name: str) -> None:
-    assert "--create makes it" in penstock("produce", topic_name, stdin="x").failed_with(1)
-    assert topic_name not in penstock.ok("topics", "list").out
-    penstock.ok("produce", topic_name, "--create", "-q", stdin="x")
-    penstock.ok("produce", topic_name, "--create", "-q", stdin="y")
-    assert sorted(penstock.ok("consume", topic_name).out.split()) == ["x", "y"]
+def test_a_missing_topic_is_created_only_when_asked_for(headpond: Cli, topic_name: str) -> None:
+    assert "--create makes it" in headpond("produce", topic_name, stdin="x").failed_with(1)
+    assert topic_name not in headpond.ok("topics", "list").out
+    headpond.ok("produce", topic_name, "--create", "-q", stdin="x")
+    headpond.ok("produce", topic_name, "--create", "-q", stdin="y")
+    assert sorted(headpond.ok("consume", topic_name).out.split()) == ["x", "y"]
 
 
 # --- where to start ---------------------------------------------------------------------------------------------------
 
 
-def test_reading_starts_where_it_is_told_to(penstock: Cli, orders: str) -> None:
+def test_reading_starts_where_it_is_told_to(headpond: Cli, orders: str) -> None:
     rows = [{"value": str(n), "partition": 0, "timestamp": 1_700_000_000_000 + n * 1_000} for n in range(10)]
-    penstock.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, rows)))
+    headpond.ok("produce", orders, "--json", stdin="\n".join(map(json.dumps, rows)))
 
     def values(*arguments: object) -> str:
-        return penstock.ok("consume", orders, *arguments).out.replace("\n", "")
+        return headpond.ok("consume", orders, *arguments).out.replace("\n", "")
 
     assert values() == values("--from-beginning") == values("--offset", "earliest") == "0123456789"
     assert values("--offset", 7) == "789"
@@ -146,8 +146,8 @@ def test_reading_starts_where_it_is_told_to(penstock: Cli, orders: str) -> None:
     assert values("--partition", 1) == ""
 
 
-def test_follow_prints_what_comes_from_now_on(penstock: Cli, orders: str, started: Any) -> None:
-    penstock.ok("produce", orders, "-q", stdin="before\n")
+def test_follow_prints_what_comes_from_now_on(headpond: Cli, orders: str, started: Any) -> None:
+    headpond.ok("produce", orders, "-q", stdin="before\n")
     process = started("consume", orders, "--follow", "--max-messages", 2)
     # It reads from the end: what is written before it has found that end is not for it, so write until it prints.
     reader = process.stdout
@@ -157,7 +157,7 @@ def test_follow_prints_what_comes_from_now_on(penstock: Cli, orders: str, starte
     def two_lines() -> bool:
         nonlocal seen
         if process.poll() is None:
-            penstock.ok("produce", orders, "-q", stdin="after\n")
+            headpond.ok("produce", orders, "-q", stdin="after\n")
         seen += reader.read() or b""
         return seen.count(b"\n") >= 2
 
@@ -165,19 +165,19 @@ def test_follow_prints_what_comes_from_now_on(penstock: Cli, orders: str, starte
     assert seen == b"after\nafter\n" and process.wait(DEADLINE_S) == 0
 
 
-def test_follow_from_the_beginning_goes_on(penstock: Cli, orders: str, started: Any) -> None:
-    penstock.ok("produce", orders, "-q", stdin="old\n")
+def test_follow_from_the_beginning_goes_on(headpond: Cli, orders: str, started: Any) -> None:
+    headpond.ok("produce", orders, "-q", stdin="old\n")
     process = started("consume", orders, "-f", "--from-beginning", "-n", 2)
     assert process.stdout.readline() == b"old\n"
-    penstock.ok("produce", orders, "-q", stdin="new\n")
+    headpond.ok("produce", orders, "-q", stdin="new\n")
     assert process.stdout.readline() == b"new\n" and process.wait(DEADLINE_S) == 0
 
 
-def test_lines_are_written_as_they_come(penstock: Cli, orders: str, started: Any) -> None:
+def test_lines_are_written_as_they_come(headpond: Cli, orders: str, started: Any) -> None:
     process = started("produce", orders)
     process.stdin.write(b"first\n")
     process.stdin.flush()
-    eventually(lambda: penstock.ok("consume", orders).out == "first\n", what="the first line, with stdin still open")
+    eventually(lambda: headpond.ok("consume", orders).out == "first\n", what="the first line, with stdin still open")
     process.stdin.close()
     assert process.wait(DEADLINE_S) == 0
 
@@ -203,45 +203,45 @@ def test_lines_are_written_as_they_come(penstock: Cli, orders: str, started: Any
     ],
 )
 def test_a_bad_line_is_named_and_exactly_those_before_it_are_written(
-    penstock: Cli, orders: str, line: str, says: str
+    headpond: Cli, orders: str, line: str, says: str
 ) -> None:
     good = '{"value": "good"}\n'
-    said = penstock("produce", orders, "--json", stdin=good * 2 + line + "\n" + good * 5).failed_with(1)
+    said = headpond("produce", orders, "--json", stdin=good * 2 + line + "\n" + good * 5).failed_with(1)
     assert says in said and "line 3: " in said
     assert f"2 records written to {orders}, nothing from line 3 on" in said
-    assert penstock.ok("consume", orders).out == "good\n" * 2
+    assert headpond.ok("consume", orders).out == "good\n" * 2
 
 
-def test_a_first_line_that_is_bad_writes_nothing(penstock: Cli, orders: str) -> None:
-    assert "nothing was written" in penstock("produce", orders, "-k", ":", stdin="no separator\na:b\n").failed_with(1)
-    assert penstock.ok("consume", orders).out == ""
+def test_a_first_line_that_is_bad_writes_nothing(headpond: Cli, orders: str) -> None:
+    assert "nothing was written" in headpond("produce", orders, "-k", ":", stdin="no separator\na:b\n").failed_with(1)
+    assert headpond.ok("consume", orders).out == ""
 
 
-def test_a_record_that_the_broker_refuses_is_named_with_its_line(penstock: Cli, topic_name: str) -> None:
-    penstock.ok("topics", "create", topic_name, "--config", "max.message.bytes=1000")
-    said = penstock("produce", topic_name, stdin="a\n" + "x" * 5_000 + "\n").failed_with(1)
+def test_a_record_that_the_broker_refuses_is_named_with_its_line(headpond: Cli, topic_name: str) -> None:
+    headpond.ok("topics", "create", topic_name, "--config", "max.message.bytes=1000")
+    said = headpond("produce", topic_name, stdin="a\n" + "x" * 5_000 + "\n").failed_with(1)
     assert "line 2" in said and "1 record written" in said and "1 refused" in said
-    assert penstock.ok("consume", topic_name).out == "a\n"
+    assert headpond.ok("consume", topic_name).out == "a\n"
 
 
 @pytest.mark.parametrize("partitions", [(0, 0, 0), (0, 1, 0)], ids=["beside it", "with another partition between"])
 def test_the_line_that_the_broker_minds_is_named_and_not_one_that_was_in_its_batch(
-    penstock: Cli, topic_name: str, partitions: tuple[int, int, int]
+    headpond: Cli, topic_name: str, partitions: tuple[int, int, int]
 ) -> None:
-    penstock.ok("topics", "create", topic_name, "--partitions", 2, "--config", "cleanup.policy=compact")
+    headpond.ok("topics", "create", topic_name, "--partitions", 2, "--config", "cleanup.policy=compact")
     rows: list[dict[str, Any]] = [{"key": "k", "value": str(number)} for number in range(3)]
     del rows[2]["key"]
     lines = [json.dumps({**row, "partition": partition}) for row, partition in zip(rows, partitions, strict=True)]
-    said = penstock("produce", topic_name, "--json", stdin="\n".join(lines)).failed_with(1)
+    said = headpond("produce", topic_name, "--json", stdin="\n".join(lines)).failed_with(1)
     assert f"line 3: {topic_name}-0: " in said and "without key" in said
     assert f"{partitions.count(0)} refused" in said
 
 
-def test_a_wrong_partition_is_told_with_those_that_exist(penstock: Cli, orders: str) -> None:
+def test_a_wrong_partition_is_told_with_those_that_exist(headpond: Cli, orders: str) -> None:
     for command in ("consume", "produce"):
-        said = penstock(command, orders, "--partition", 7).failed_with(1)
+        said = headpond(command, orders, "--partition", 7).failed_with(1)
         assert "has no partition 7: it has partitions 0 to 1" in said
-    assert "ends at offset 0" in penstock("consume", orders, "--partition", 0, "--offset", 5).failed_with(1)
+    assert "ends at offset 0" in headpond("consume", orders, "--partition", 0, "--offset", 5).failed_with(1)
 
 
 @pytest.mark.parametrize(
@@ -257,15 +257,15 @@ def test_a_wrong_partition_is_told_with_those_that_exist(penstock: Cli, orders: 
     ],
     ids=" ".join,
 )
-def test_a_wrong_command_line_is_refused_before_anything_is_done(penstock: Cli, arguments: list[str]) -> None:
-    assert "--help shows how" in penstock("consume", "anything", *arguments).failed_with(2)
+def test_a_wrong_command_line_is_refused_before_anything_is_done(headpond: Cli, arguments: list[str]) -> None:
+    assert "--help shows how" in headpond("consume", "anything", *arguments).failed_with(2)
 
 
 # --- signals and pipes ------------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_ends_a_follower_quietly_with_130(penstock: Cli, orders: str, started: Any) -> None:
-    penstock.ok("produce", orders, "-q", stdin="x\n")
+def test_ctrl_c_ends_a_follower_quietly_with_130(headpond: Cli, orders: str, started: Any) -> None:
+    headpond.ok("produce", orders, "-q", stdin="x\n")
     process = started("consume", orders, "--follow", "--from-beginning")
     assert process.stdout.readline() == b"x\n"
     process.send_signal(signal.SIGINT)
@@ -275,21 +275,21 @@ def test_ctrl_c_ends_a_follower_quietly_with_130(penstock: Cli, orders: str, sta
 
 @pytest.mark.parametrize(("with_signal", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_in_the_middle_of_writing_tells_what_was_written(
-    penstock: Cli, orders: str, started: Any, with_signal: signal.Signals, code: int
+    headpond: Cli, orders: str, started: Any, with_signal: signal.Signals, code: int
 ) -> None:
     process = started("produce", orders)
     process.stdin.write(b"one\ntwo\nhalf a li")
     process.stdin.flush()
-    eventually(lambda: penstock.ok("consume", orders).out.count("\n") == 2, what="two records")
+    eventually(lambda: headpond.ok("consume", orders).out.count("\n") == 2, what="two records")
     process.send_signal(with_signal)
     process.wait(DEADLINE_S)
     assert process.returncode == code
-    assert process.stderr.read().decode() == f"penstock: stopped: 2 records written to {orders}\n"
-    assert sorted(penstock.ok("consume", orders).out.split()) == ["one", "two"]
+    assert process.stderr.read().decode() == f"headpond: stopped: 2 records written to {orders}\n"
+    assert sorted(headpond.ok("consume", orders).out.split()) == ["one", "two"]
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(penstock: Cli, orders: str, started: Any) -> None:
-    penstock.ok("produce", orders, "-q", "--partition", 0, stdin="x" * 1_000 + "\n" + ("y" * 1_000 + "\n") * 2_000)
+def test_a_reader_that_has_seen_enough_is_no_failure(headpond: Cli, orders: str, started: Any) -> None:
+    headpond.ok("produce", orders, "-q", "--partition", 0, stdin="x" * 1_000 + "\n" + ("y" * 1_000 + "\n") * 2_000)
     process = started("consume", orders)
     assert process.stdout.readline() == b"x" * 1_000 + b"\n"
     process.stdout.close()
@@ -297,9 +297,9 @@ def test_a_reader_that_has_seen_enough_is_no_failure(penstock: Cli, orders: str,
 
 
 def test_a_follower_ends_when_its_reader_has_gone_though_nothing_more_is_written(
-    penstock: Cli, orders: str, started: Any
+    headpond: Cli, orders: str, started: Any
 ) -> None:
-    penstock.ok("produce", orders, "-q", stdin="x\n")
+    headpond.ok("produce", orders, "-q", stdin="x\n")
     process = started("consume", orders, "--follow", "--from-beginning")
     assert process.stdout.readline() == b"x\n"
     process.stdout.close()
@@ -307,13 +307,13 @@ def test_a_follower_ends_when_its_reader_has_gone_though_nothing_more_is_written
 
 
 def test_a_broker_that_goes_away_is_told_with_the_count(fresh_broker: Any, started: Any) -> None:
-    penstock = Cli(fresh_broker.bootstrap_servers)
-    penstock.ok("topics", "create", "orders")
-    process = penstock.start("produce", "orders", "--timeout", 2)
+    headpond = Cli(fresh_broker.bootstrap_servers)
+    headpond.ok("topics", "create", "orders")
+    process = headpond.start("produce", "orders", "--timeout", 2)
     try:
         process.stdin.write(b"one\n")
         process.stdin.flush()
-        eventually(lambda: penstock.ok("consume", "orders").out == "one\n", what="the first record")
+        eventually(lambda: headpond.ok("consume", "orders").out == "one\n", what="the first record")
         fresh_broker.kill()
         out, err = process.communicate(b"two\n", timeout=DEADLINE_S)
     finally:

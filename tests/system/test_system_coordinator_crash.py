@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from penstock.protocol.schema.describe_groups import DescribeGroupsRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.protocol.schema.sync_group import SyncGroupRequest
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.protocol.schema.describe_groups import DescribeGroupsRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.sync_group import SyncGroupRequest
 from support.broker import BrokerProcess
 from support.proxy import AnswerEater
 from support.verbs import Topic, create_topic

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from penstock.protocol.schema.delete_topics import DeleteTopicsRequest
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from penstock.runtime.files import DiskFileSystem
-from penstock.storage import journal
-from penstock.storage.folder import JOURNALS
+from headpond.protocol.schema.delete_topics import DeleteTopicsRequest
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from headpond.runtime.files import DiskFileSystem
+from headpond.storage import journal
+from headpond.storage.folder import JOURNALS
 from support.batches import build, split
-from support.broker import BrokerProcess
+from support.broker import BrokerProcess, run_headpond
 from support.proxy import AnswerEater
 from support.verbs import (
     Topic,
@@ -71,7 +71,7 @@ class Writer(threading.Thread):
 def test_killed_under_load_it_loses_nothing_that_it_acknowledged(
     make_broker: Callable[..., BrokerProcess], flush: str
 ) -> None:
-    broker = make_broker(settings={"penstock.flush": flush, "log.segment.bytes": 1_048_576}).start()
+    broker = make_broker(settings={"headpond.flush": flush, "log.segment.bytes": 1_048_576}).start()
     with Wire(broker.bootstrap_servers) as wire:
         topic = create_topic(wire, "orders", partitions=4)
     acked: list[dict[int, bytes]] = [{} for _ in range(4)]
@@ -113,29 +113,62 @@ def cut_to_the_journal(data_dir: Path, acked: list[dict[int, bytes]]) -> int:
     return cut_bytes
 
 
+def killed_with_a_journal(broker: BrokerProcess, topic: Topic, partitions: int) -> list[dict[int, bytes]]:
+    """Writes to every partition, and ends while the journal holds records. Returns what was acknowledged."""
+    writers = [Writer(broker.bootstrap_servers, topic, n, -1) for n in range(partitions)]
+    for writer in writers:
+        writer.start()
+    eventually(lambda: all(len(writer.acked) > 50 for writer in writers))
+    eventually(lambda: any(path.exists() and path.stat().st_size for path in journals_of(broker)))
+    broker.kill()
+    for writer in writers:
+        writer.join(30)
+    return [writer.acked for writer in writers]
+
+
+def journals_of(broker: BrokerProcess) -> list[Path]:
+    return [broker.data_dir / name for name in JOURNALS]
+
+
+def test_a_journal_under_a_name_of_another_version_is_refused_and_nothing_of_it_is_lost(
+    make_broker: Callable[..., BrokerProcess],
+) -> None:
+    broker = make_broker().start()
+    with Wire(broker.bootstrap_servers) as wire:
+        topic = create_topic(wire, "orders", partitions=12)
+    acked = killed_with_a_journal(broker, topic, 12)
+    assert cut_to_the_journal(broker.data_dir, acked), "else the journal had nothing to give back"
+    journals = [path for path in journals_of(broker) if path.exists()]
+    for path in journals:
+        path.rename(path.with_name(f".older{path.name.replace('.', '_')}"))
+    for command in (["serve", "--listen", "127.0.0.1:0"], ["adopt"], ["adopt", "--dry-run"]):
+        done = run_headpond(*command, "--data-dir", str(broker.data_dir))
+        assert done.returncode == 1
+        (sentence,) = done.stderr.splitlines()
+        assert ".older_journal_" in sentence and "another version" in sentence
+    for path in journals:
+        path.with_name(f".older{path.name.replace('.', '_')}").rename(path)
+    with Wire(broker.start().bootstrap_servers) as wire:
+        for n in range(12):
+            values = {batch.base_offset: batch.data for batch in stored(wire, topic, partition=n)}
+            assert [offset for offset, value in acked[n].items() if value not in values.get(offset, b"")] == []
+
+
 def test_many_partitions_lose_nothing_acknowledged_though_their_own_files_were_not_synced(
     make_broker: Callable[..., BrokerProcess],
 ) -> None:
     partitions = 12
     broker = make_broker().start()
-    journals = [broker.data_dir / name for name in JOURNALS]
     with Wire(broker.bootstrap_servers) as wire:
         topic = create_topic(wire, "orders", partitions=partitions)
     acked: list[dict[int, bytes]] = [{} for _ in range(partitions)]
     cut_bytes = 0
     for _ in range(4):
-        writers = [Writer(broker.bootstrap_servers, topic, n, -1) for n in range(partitions)]
-        for writer in writers:
-            writer.start()
-        eventually(lambda w=writers: all(len(writer.acked) > 50 for writer in w))
-        eventually(lambda: any(path.exists() and path.stat().st_size for path in journals))
-        broker.kill()
-        for n, writer in enumerate(writers):
-            writer.join(30)
-            acked[n].update(writer.acked)
+        for n, more in enumerate(killed_with_a_journal(broker, topic, partitions)):
+            acked[n].update(more)
         cut_bytes += cut_to_the_journal(broker.data_dir, acked)
         broker.start()
-        assert not any(path.exists() for path in journals)
+        assert not any(path.exists() for path in journals_of(broker))
     assert cut_bytes, "else the journal had nothing to give back"
     with Wire(broker.bootstrap_servers) as wire:
         for n in range(partitions):

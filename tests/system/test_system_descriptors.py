@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
-from penstock.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from penstock.protocol.schema.list_transactions import ListTransactionsRequest
+from headpond.protocol.schema.describe_configs import DescribeConfigsRequest
+from headpond.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from headpond.protocol.schema.list_transactions import ListTransactionsRequest
 from support.broker import BrokerProcess
 from support.waiting import eventually
 from support.wire import Wire
@@ -24,7 +24,7 @@ BROKER = 4
 def test_the_first_request_of_an_api_is_answered_when_no_file_can_be_opened(
     make_broker: Callable[..., BrokerProcess],
 ) -> None:
-    broker = make_broker(settings={"penstock.log.level": "debug"}).start()
+    broker = make_broker(settings={"headpond.log.level": "debug"}).start()
     with Wire(broker.bootstrap_servers) as wire:
         eventually(lambda: "everything is imported" in broker.logs())
         _, hard = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)

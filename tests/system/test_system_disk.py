@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime import sync_child
+from headpond.runtime import sync_child
 from support.batches import build, split
-from support.broker import BrokerProcess, run_penstock
+from support.broker import BrokerProcess, run_headpond
 from support.verbs import (
     EARLIEST,
     Topic,
@@ -302,7 +302,7 @@ def test_losing_a_checkpoint_costs_time_and_no_data(fresh_broker: BrokerProcess,
         "orders-0/00000000000000000000.index",
         "orders-0/leader-epoch-checkpoint",
         "recovery-point-offset-checkpoint",
-        "penstock-metadata.sqlite",
+        "metadata.sqlite",
     ],
 )
 def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(fresh_broker: BrokerProcess, name: str) -> None:
@@ -311,7 +311,7 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(fresh_broker:
     path = fresh_broker.data_dir / name
     path.unlink()
     os.mkfifo(path)
-    done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(fresh_broker.data_dir))
+    done = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(fresh_broker.data_dir))
     assert done.returncode == 1
     assert f"{path}: not a regular file, but a named pipe" in done.stderr
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.protocol.schema.list_groups import ListGroupsRequest
+from headpond.protocol.schema.list_groups import ListGroupsRequest
 from support.async_wire import AsyncWire
 from support.broker import BrokerProcess
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from penstock.protocol.schema.describe_transactions import DescribeTransactionsRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.list_groups import ListGroupsRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.describe_transactions import DescribeTransactionsRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.list_groups import ListGroupsRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.broker import BrokerProcess
 from support.producer_v2 import PatientWire, ProducerV2
 from support.verbs import create_topic

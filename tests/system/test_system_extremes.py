@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.facts import FieldFacts, struct_fields
-from penstock.protocol.schema.api_versions import ApiVersionsRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.facts import FieldFacts, struct_fields
+from headpond.protocol.schema.api_versions import ApiVersionsRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
 from support.batches import Rec, build
 from support.broker import BrokerProcess
 from support.served import SERVED
@@ -50,7 +50,7 @@ ODD_TEXTS = [
 ]
 SETTINGS = [
     *["match", "interval.ms", "cleanup.policy", "retention.ms", "consumer.session.timeout.ms", "no.such.setting"],
-    *["max.connections.per.ip.overrides", "segment.bytes", "compression.type", "penstock.flush"],
+    *["max.connections.per.ip.overrides", "segment.bytes", "compression.type", "headpond.flush"],
 ]
 
 

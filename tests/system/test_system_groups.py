@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest
-from penstock.protocol.schema.list_groups import ListGroupsRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest
+from headpond.protocol.schema.list_groups import ListGroupsRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.broker import BrokerProcess
 from support.verbs import create_topic
 from support.waiting import eventually

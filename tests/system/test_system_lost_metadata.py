@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from support.batches import build
-from support.broker import BrokerProcess, run_penstock
+from support.broker import BrokerProcess, run_headpond
 from support.verbs import append, create_topic, describe_topic, stored
 from support.wire import Wire
 
-STORE = "penstock-metadata.sqlite"
+STORE = "metadata.sqlite"
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +104,17 @@ def test_a_broker_refuses_a_damaged_metadata_file_in_one_sentence_and_leaves_the
     spoil(folder)
     before = {str(path.relative_to(folder)) for path in folder.glob("orders-*/*")}
     for _ in range(2):  # the first try leaves nothing that the second one would take for a store
-        done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
+        done = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
         assert (done.returncode, done.stdout) == (1, "")
         (sentence,) = done.stderr.splitlines()
         assert expected in sentence and STORE in sentence
-        assert "restore" in sentence and "penstock adopt" in sentence
+        assert "restore" in sentence and "headpond adopt" in sentence
     assert {str(path.relative_to(folder)) for path in folder.glob("orders-*/*")} == before
 
 
 def test_adopt_refuses_a_bad_entry_in_one_sentence_too(folder: Path) -> None:
     DAMAGE["bad JSON"][0](folder)
-    done = run_penstock("adopt", "--data-dir", str(folder))
+    done = run_headpond("adopt", "--data-dir", str(folder))
     assert done.returncode == 1
     (sentence,) = done.stderr.splitlines()
     assert "bad entry topics/orders" in sentence
@@ -130,7 +130,7 @@ def test_a_write_ahead_log_without_its_file_is_not_thrown_away(
     log = broker.data_dir / f"{STORE}-wal"
     held = log.read_bytes()
     (broker.data_dir / STORE).unlink()
-    done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(broker.data_dir))
+    done = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(broker.data_dir))
     assert done.returncode == 1 and f"{STORE}-wal" in done.stderr
     assert log.read_bytes() == held
 
@@ -142,9 +142,9 @@ def test_adopt_brings_the_topics_back_under_their_ids(folder: Path, make_broker:
         topic = describe_topic(wire, "orders")
         batches = [stored(wire, topic, partition=n)[0].data for n in range(3)]
     no_store(folder)
-    refused = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
+    refused = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(folder))
     assert refused.returncode == 1
-    assert run_penstock("adopt", "--data-dir", str(folder)).returncode == 0
+    assert run_headpond("adopt", "--data-dir", str(folder)).returncode == 0
     broker = make_broker("after")
     broker.data_dir = folder
     with Wire(broker.start().bootstrap_servers) as wire:

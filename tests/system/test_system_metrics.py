@@ -14,11 +14,11 @@ from confluent_kafka import Consumer, Producer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.telemetry import catalogue
-from penstock.telemetry.logs import BURST
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.telemetry import catalogue
+from headpond.telemetry.logs import BURST
 from support.batches import build
-from support.broker import BrokerProcess, StartFailed, run_penstock
+from support.broker import BrokerProcess, StartFailed, run_headpond
 from support.cli import Cli
 from support.verbs import Topic, append, create_topic, fetch, fetch_partition, fetch_request, produce
 from support.waiting import eventually
@@ -108,19 +108,19 @@ def test_requests_bytes_and_errors_are_counted(observed: BrokerProcess) -> None:
         wire.call(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="no-such")],
                                   allow_auto_topic_creation=False), 9)  # fmt: skip
         after = scrape(observed)
-    assert after("penstock_requests_total", api="Produce") == 303
-    assert after("penstock_requests_total", api="Fetch") == 20
-    assert after("penstock_requests_total", api="CreateTopics") == before("penstock_requests_total", api="CreateTopics")
+    assert after("headpond_requests_total", api="Produce") == 303
+    assert after("headpond_requests_total", api="Fetch") == 20
+    assert after("headpond_requests_total", api="CreateTopics") == before("headpond_requests_total", api="CreateTopics")
     error = "UNKNOWN_TOPIC_OR_PARTITION"
-    assert after("penstock_response_errors_total", api="Produce", error=error) == 3
-    assert after("penstock_response_errors_total", api="Metadata", error=error) == 1
-    assert after("penstock_received_bytes_total") - before("penstock_received_bytes_total") > 300 * len(batch)
-    assert after("penstock_sent_bytes_total") - before("penstock_sent_bytes_total") > 20 * len(batch)
-    assert after("penstock_connections") == 1
-    assert after("penstock_request_duration_seconds_count", api="Metadata") >= 1
-    assert 0 < after("penstock_request_duration_seconds_count", api="Produce") <= 303
-    assert 0 < after("penstock_request_duration_seconds_sum", api="Produce") < 60
-    assert after("penstock_request_parked_seconds_count", api="Produce") > 0, "acks=all waits for its flush"
+    assert after("headpond_response_errors_total", api="Produce", error=error) == 3
+    assert after("headpond_response_errors_total", api="Metadata", error=error) == 1
+    assert after("headpond_received_bytes_total") - before("headpond_received_bytes_total") > 300 * len(batch)
+    assert after("headpond_sent_bytes_total") - before("headpond_sent_bytes_total") > 20 * len(batch)
+    assert after("headpond_connections") == 1
+    assert after("headpond_request_duration_seconds_count", api="Metadata") >= 1
+    assert 0 < after("headpond_request_duration_seconds_count", api="Produce") <= 303
+    assert 0 < after("headpond_request_duration_seconds_sum", api="Produce") < 60
+    assert after("headpond_request_parked_seconds_count", api="Produce") > 0, "acks=all waits for its flush"
 
 
 def test_partitions_tell_their_offsets_and_sizes(observed: BrokerProcess) -> None:
@@ -131,31 +131,31 @@ def test_partitions_tell_their_offsets_and_sizes(observed: BrokerProcess) -> Non
             append(wire, topic, batch, partition=1)
     found = scrape(observed)
     at = {"topic": "orders", "partition": "1"}
-    assert found("penstock_log_start_offset", **at) == 0
-    assert found("penstock_log_end_offset", **at) == found("penstock_log_high_watermark", **at) == 40
-    assert found("penstock_log_size_bytes", **at) == found("penstock_log_appended_bytes_total", **at) == 4 * len(batch)
-    assert found("penstock_log_segments", **at) == 1
-    assert found("penstock_log_end_offset", topic="orders", partition="2") == 0
-    assert (found("penstock_topics"), found("penstock_partitions"), found("penstock_partitions_led")) == (1, 3, 3)
-    assert found("penstock_partitions_without_series") == 0
-    assert found("penstock_fsync_duration_seconds_count", call="fdatasync") >= 1
-    assert found("penstock_group_commit_records_sum") == 40
-    assert found("penstock_group_commit_logs_sum") >= 1
+    assert found("headpond_log_start_offset", **at) == 0
+    assert found("headpond_log_end_offset", **at) == found("headpond_log_high_watermark", **at) == 40
+    assert found("headpond_log_size_bytes", **at) == found("headpond_log_appended_bytes_total", **at) == 4 * len(batch)
+    assert found("headpond_log_segments", **at) == 1
+    assert found("headpond_log_end_offset", topic="orders", partition="2") == 0
+    assert (found("headpond_topics"), found("headpond_partitions"), found("headpond_partitions_led")) == (1, 3, 3)
+    assert found("headpond_partitions_without_series") == 0
+    assert found("headpond_fsync_duration_seconds_count", call="fdatasync") >= 1
+    assert found("headpond_group_commit_records_sum") == 40
+    assert found("headpond_group_commit_logs_sum") >= 1
 
 
 def test_partitions_beyond_the_limit_are_counted_together(make_broker: Make) -> None:
     observed = make_broker(
-        arguments=["--metrics-listen", "127.0.0.1:0"], settings={"penstock.metrics.partitions.max": 3}
+        arguments=["--metrics-listen", "127.0.0.1:0"], settings={"headpond.metrics.partitions.max": 3}
     ).start()
     with Wire(observed.bootstrap_servers) as wire:
         topic = create_topic(wire, "orders", partitions=10)
         for partition in range(10):
             append(wire, topic, build([b"x"]), partition=partition)
     found = scrape(observed)
-    assert len(found.labels("penstock_log_end_offset")) == 4
-    assert found("penstock_log_end_offset", topic="other", partition="other") == 7
-    assert found("penstock_partitions_without_series") == 7
-    assert found("penstock_partitions") == 10
+    assert len(found.labels("headpond_log_end_offset")) == 4
+    assert found("headpond_log_end_offset", topic="other", partition="other") == 7
+    assert found("headpond_partitions_without_series") == 7
+    assert found("headpond_partitions") == 10
 
 
 def test_a_long_poll_is_seen_while_it_waits_and_timed_when_it_ends(observed: BrokerProcess) -> None:
@@ -163,14 +163,14 @@ def test_a_long_poll_is_seen_while_it_waits_and_timed_when_it_ends(observed: Bro
         topic = create_topic(wire, "orders")
         append(wire, topic, build([b"x"]))
         waiting.send(fetch_request({topic: [fetch_partition(offset=1)]}, version=11, max_wait_ms=20_000), 11)
-        eventually(lambda: scrape(observed)("penstock_parked_requests", api="Fetch") == 1, what="the parked fetch")
+        eventually(lambda: scrape(observed)("headpond_parked_requests", api="Fetch") == 1, what="the parked fetch")
         append(wire, topic, build([b"y"]))
         waiting.receive()
         found = scrape(observed)
-        assert found("penstock_parked_requests", api="Fetch") == 0
-        assert found("penstock_request_parked_seconds_count", api="Fetch") == 1
-        parked_s = found("penstock_request_parked_seconds_sum", api="Fetch")
-        assert 0 < parked_s <= found("penstock_request_duration_seconds_sum", api="Fetch")
+        assert found("headpond_parked_requests", api="Fetch") == 0
+        assert found("headpond_request_parked_seconds_count", api="Fetch") == 1
+        parked_s = found("headpond_request_parked_seconds_sum", api="Fetch")
+        assert 0 < parked_s <= found("headpond_request_duration_seconds_sum", api="Fetch")
 
 
 def test_connections_are_counted_as_they_come_go_and_are_refused(make_broker: Make) -> None:
@@ -181,13 +181,13 @@ def test_connections_are_counted_as_they_come_go_and_are_refused(make_broker: Ma
         with Wire(observed.bootstrap_servers) as third:
             third.assert_closed()
         found = scrape(observed)
-        assert found("penstock_connections_opened_total") == 3
-        assert found("penstock_connections_refused_total", reason="max_connections") == 1
+        assert found("headpond_connections_opened_total") == 3
+        assert found("headpond_connections_refused_total", reason="max_connections") == 1
         second.send_raw(b"\x7f\xff\xff\xffgarbage")
         second.assert_closed()
-    found = eventually(lambda: (now := scrape(observed))("penstock_connections") == 0 and now, what="all have gone")
-    assert found("penstock_connections_dropped_total", reason="malformed") == 1
-    assert found("penstock_log_messages_total", level="WARNING") >= 2
+    found = eventually(lambda: (now := scrape(observed))("headpond_connections") == 0 and now, what="all have gone")
+    assert found("headpond_connections_dropped_total", reason="malformed") == 1
+    assert found("headpond_log_messages_total", level="WARNING") >= 2
 
 
 def test_retention_and_recovery_leave_their_figures(make_broker: Make) -> None:
@@ -201,16 +201,16 @@ def test_retention_and_recovery_leave_their_figures(make_broker: Make) -> None:
         for _ in range(5):
             append(wire, topic, build([bytes(600_000)]))
     found = eventually(
-        lambda: (now := scrape(observed))("penstock_retention_segments_total") >= 2 and now, what="retention"
+        lambda: (now := scrape(observed))("headpond_retention_segments_total") >= 2 and now, what="retention"
     )
-    assert found("penstock_retention_runs_total") >= 1
-    assert found("penstock_retention_bytes_total") >= 2 * 600_000
-    assert found("penstock_recovery_scanned_bytes") == 0
+    assert found("headpond_retention_runs_total") >= 1
+    assert found("headpond_retention_bytes_total") >= 2 * 600_000
+    assert found("headpond_recovery_scanned_bytes") == 0
     with Wire(observed.bootstrap_servers) as wire:
         append(wire, topic, build([bytes(300_000)]))
     observed.kill()
     observed.start()
-    assert scrape(observed)("penstock_recovery_scanned_bytes") > 0
+    assert scrape(observed)("headpond_recovery_scanned_bytes") > 0
 
 
 def test_health_and_readiness(observed: BrokerProcess) -> None:
@@ -219,13 +219,13 @@ def test_health_and_readiness(observed: BrokerProcess) -> None:
     assert ask(observed, "/readyz", "HEAD")[:2] == (200, "")
     assert ask(observed, "/else")[0] == 404
     found = scrape(observed)
-    assert found("penstock_ready") == 1
-    assert found("penstock_data_folder_failed") == 0
-    assert 0 < found("penstock_data_folder_free_bytes") < found("penstock_data_folder_capacity_bytes")
+    assert found("headpond_ready") == 1
+    assert found("headpond_data_folder_failed") == 0
+    assert 0 < found("headpond_data_folder_free_bytes") < found("headpond_data_folder_capacity_bytes")
     assert 1e6 < found("process_resident_memory_bytes") < 1e9
     assert found("process_cpu_seconds_total") > 0
     assert 3 < found("process_open_fds") < found("process_max_fds")
-    (build_info,) = found.labels("penstock_build_info")
+    (build_info,) = found.labels("headpond_build_info")
     assert build_info["broker_id"] == "1" and build_info["flush"] == "ack" and build_info["python"]
 
 
@@ -247,7 +247,7 @@ def test_guests_who_misbehave_disturb_nobody(observed: BrokerProcess) -> None:
     assert ask(observed, "/healthz")[0] == 200
     for guest in guests:
         guest.close()
-    assert scrape(observed)("penstock_scrape_failures_total") == 0
+    assert scrape(observed)("headpond_scrape_failures_total") == 0
     observed.stop()
 
 
@@ -265,12 +265,12 @@ def test_a_port_in_use_is_told_and_nothing_is_started(make_broker: Make, observe
     ("arguments", "env"),
     [
         (["--metrics-listen", "9404"], {}),
-        (["--set", "penstock.metrics.listen=127.0.0.1:x"], {}),
-        ([], {"PENSTOCK_METRICS_LISTEN": "::1:9404"}),
+        (["--set", "headpond.metrics.listen=127.0.0.1:x"], {}),
+        ([], {"HEADPOND_METRICS_LISTEN": "::1:9404"}),
     ],
 )
 def test_an_address_that_is_none_is_refused_at_the_start(arguments: list[str], env: dict[str, str]) -> None:
-    done = run_penstock("serve", *arguments, env=env)
+    done = run_headpond("serve", *arguments, env=env)
     assert done.returncode == 2
     assert "is not an address" in done.stderr and len(done.stderr.splitlines()) == 1
 
@@ -283,13 +283,13 @@ def test_without_the_flag_nothing_listens_and_nothing_is_said(make_broker: Make)
 
 def test_every_line_of_a_json_log_is_an_object_and_bad_clients_do_not_flood_it(make_broker: Make) -> None:
     observed = make_broker(
-        arguments=["--metrics-listen", "127.0.0.1:0"], settings={"penstock.log.format": "json"}
+        arguments=["--metrics-listen", "127.0.0.1:0"], settings={"headpond.log.format": "json"}
     ).start()
     for _ in range(5 * BURST):
         with Wire(observed.bootstrap_servers) as wire:
             wire.send_raw(b"GET / HTTP/1.1\r\n\r\n")
             wire.assert_closed()
-    assert scrape(observed)("penstock_log_messages_suppressed_total") == 4 * BURST
+    assert scrape(observed)("headpond_log_messages_suppressed_total") == 4 * BURST
     observed.stop()
     lines = [json.loads(line) for line in observed.logs().splitlines() if line.startswith("{")]
     assert len(lines) == len(observed.logs().splitlines()) - len(observed.stdout().splitlines())
@@ -300,40 +300,40 @@ def test_every_line_of_a_json_log_is_an_object_and_bad_clients_do_not_flood_it(m
 
 
 def test_the_broker_tells_the_lag_of_groups_and_how_they_rebalance(observed: BrokerProcess) -> None:
-    penstock = Cli(observed.bootstrap_servers)
-    penstock.ok("topics", "create", "orders", "--partitions", 2)
-    penstock.ok("produce", "orders", "--partition", 0, stdin="a\nb\nc\n")
-    penstock.ok("groups", "reset-offsets", "billing", "--topic", "orders", "--to-earliest", "--execute")
+    headpond = Cli(observed.bootstrap_servers)
+    headpond.ok("topics", "create", "orders", "--partitions", 2)
+    headpond.ok("produce", "orders", "--partition", 0, stdin="a\nb\nc\n")
+    headpond.ok("groups", "reset-offsets", "billing", "--topic", "orders", "--to-earliest", "--execute")
     shown = scrape(observed)
-    assert shown("penstock_group_lag", group="billing", topic="orders", partition="0") == 3
-    assert shown("penstock_group_lag", group="billing", topic="orders", partition="1") == 0
-    assert shown("penstock_groups", type="classic", state="Empty") == 1
-    assert shown("penstock_group_offsets") == 2
+    assert shown("headpond_group_lag", group="billing", topic="orders", partition="0") == 3
+    assert shown("headpond_group_lag", group="billing", topic="orders", partition="1") == 0
+    assert shown("headpond_groups", type="classic", state="Empty") == 1
+    assert shown("headpond_group_offsets") == 2
     consumer = Consumer(
         {"bootstrap.servers": observed.bootstrap_servers, "group.id": "billing", "group.protocol": "consumer"}
     )
     consumer.subscribe(["orders"])
     assert consumer.consume(3, timeout=30)
     shown = eventually(
-        lambda: (now := scrape(observed))("penstock_groups", type="consumer", state="Stable") == 1 and now,
+        lambda: (now := scrape(observed))("headpond_groups", type="consumer", state="Stable") == 1 and now,
         what="a group that is stable",
     )
-    assert shown("penstock_group_rebalances_total", type="consumer") == 1
-    assert shown("penstock_group_rebalance_duration_seconds_count", type="consumer") == 1
+    assert shown("headpond_group_rebalances_total", type="consumer") == 1
+    assert shown("headpond_group_rebalance_duration_seconds_count", type="consumer") == 1
     consumer.close()  # commits
     shown = scrape(observed)
-    assert shown("penstock_group_lag", group="billing", topic="orders", partition="0") == 0
-    assert shown("penstock_groups", type="consumer", state="Empty") == 1
+    assert shown("headpond_group_lag", group="billing", topic="orders", partition="0") == 0
+    assert shown("headpond_groups", type="consumer", state="Empty") == 1
 
 
 def test_open_transactions_are_counted_while_they_are_open(observed: BrokerProcess) -> None:
     producer = Producer({"bootstrap.servers": observed.bootstrap_servers, "transactional.id": "grocer"})
     producer.init_transactions(30)
-    assert scrape(observed)("penstock_transactions_open") == 0
+    assert scrape(observed)("headpond_transactions_open") == 0
     producer.begin_transaction()
     producer.produce("orders", b"x")
     assert producer.flush(30) == 0
     shown = scrape(observed)
-    assert shown("penstock_transactions_open") == 1 and shown("penstock_transaction_oldest_age_seconds") > 0
+    assert shown("headpond_transactions_open") == 1 and shown("headpond_transaction_oldest_age_seconds") > 0
     producer.commit_transaction(30)
-    eventually(lambda: scrape(observed)("penstock_transactions_open") == 0, what="a transaction that is over")
+    eventually(lambda: scrape(observed)("headpond_transactions_open") == 0, what="a transaction that is over")

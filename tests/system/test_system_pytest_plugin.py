@@ -1,4 +1,4 @@
-"""The pytest plugin, used as a project that has just installed Penstock uses it: by nothing but the fixtures' names."""
+"""The pytest plugin, used as a project that has just installed Headpond uses it: by nothing but the fixtures' names."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ def test_one_broker_is_shared_and_a_fresh_one_is_empty(pytester: pytest.Pytester
         """
         import pytest
         from noting import note
-        from penstock.testing import TopicNotCreated
+        from headpond.testing import TopicNotCreated
 
-        def test_first(penstock_broker):
-            note(penstock_broker)
-            penstock_broker.create_topic("orders")
+        def test_first(headpond_broker):
+            note(headpond_broker)
+            headpond_broker.create_topic("orders")
 
-        def test_second(penstock_broker):
-            note(penstock_broker)
+        def test_second(headpond_broker):
+            note(headpond_broker)
             with pytest.raises(TopicNotCreated):
-                penstock_broker.create_topic("orders")
+                headpond_broker.create_topic("orders")
 
         @pytest.mark.parametrize("time", [1, 2])
-        def test_fresh(fresh_penstock_broker, penstock_broker, time):
-            note(fresh_penstock_broker)
-            assert fresh_penstock_broker.pid != penstock_broker.pid
-            fresh_penstock_broker.create_topic("orders")
+        def test_fresh(fresh_headpond_broker, headpond_broker, time):
+            note(fresh_headpond_broker)
+            assert fresh_headpond_broker.pid != headpond_broker.pid
+            fresh_headpond_broker.create_topic("orders")
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=4)
@@ -85,14 +85,14 @@ def test_a_failing_test_leaves_nothing(pytester: pytest.Pytester, tmp_path: Path
         """
         from noting import note
 
-        def test_failing(penstock_broker, fresh_penstock_broker):
-            note(penstock_broker)
-            note(fresh_penstock_broker)
+        def test_failing(headpond_broker, fresh_headpond_broker):
+            note(headpond_broker)
+            note(fresh_headpond_broker)
             assert False
 
-        def test_leaving_it_dead(fresh_penstock_broker):
-            note(fresh_penstock_broker)
-            fresh_penstock_broker.kill()
+        def test_leaving_it_dead(fresh_headpond_broker):
+            note(fresh_headpond_broker)
+            fresh_headpond_broker.kill()
         """
     )
     pytester.runpytest_subprocess().assert_outcomes(passed=1, failed=1)
@@ -105,9 +105,9 @@ def test_a_run_that_is_killed_leaves_nothing(pytester: pytest.Pytester, tmp_path
         import time
         from noting import note
 
-        def test_endless(penstock_broker, fresh_penstock_broker):
-            note(penstock_broker)
-            note(fresh_penstock_broker)
+        def test_endless(headpond_broker, fresh_headpond_broker):
+            note(headpond_broker)
+            note(fresh_headpond_broker)
             time.sleep(1000)
         """
     )
@@ -130,13 +130,13 @@ def test_each_worker_of_xdist_has_a_broker_of_its_own(pytester: pytest.Pytester,
         from noting import note
 
         @pytest.mark.parametrize("turn", range(8))
-        def test_shared(penstock_broker, worker_id, turn):
-            note(penstock_broker, worker_id)
-            penstock_broker.create_topic(f"{worker_id}-{turn}")
+        def test_shared(headpond_broker, worker_id, turn):
+            note(headpond_broker, worker_id)
+            headpond_broker.create_topic(f"{worker_id}-{turn}")
 
         @pytest.mark.parametrize("turn", range(2))
-        def test_fresh(fresh_penstock_broker, turn):
-            fresh_penstock_broker.create_topic("orders")
+        def test_fresh(fresh_headpond_broker, turn):
+            fresh_headpond_broker.create_topic("orders")
         """
     )
     pytester.runpytest_subprocess("-n", "2").assert_outcomes(passed=10)
@@ -151,26 +151,26 @@ def test_settings_come_from_a_fixture_and_from_a_marker(pytester: pytest.Pyteste
         import pytest
 
         @pytest.fixture(scope="session")
-        def penstock_settings():
-            return {"num.partitions": 3, "penstock.flush": "os"}
+        def headpond_settings():
+            return {"num.partitions": 3, "headpond.flush": "os"}
         """
     )
     pytester.makepyfile(
         """
         import pytest
 
-        from penstock.testing import Broker
+        from headpond.testing import Broker
 
-        pytestmark = pytest.mark.penstock(settings={"num.partitions": 5, "broker.id": 4})
+        pytestmark = pytest.mark.headpond(settings={"num.partitions": 5, "broker.id": 4})
 
-        def test_shared(penstock_broker):
-            assert penstock_broker.settings == {**Broker.DEFAULTS, "num.partitions": 3, "penstock.flush": "os"}
+        def test_shared(headpond_broker):
+            assert headpond_broker.settings == {**Broker.DEFAULTS, "num.partitions": 3, "headpond.flush": "os"}
 
-        @pytest.mark.penstock(settings={"num.partitions": 7})
-        def test_fresh(fresh_penstock_broker):
-            wanted = {**Broker.DEFAULTS, "num.partitions": 7, "penstock.flush": "os", "broker.id": 4}
-            assert fresh_penstock_broker.settings == wanted
-            assert "Broker 4," in fresh_penstock_broker.logs()
+        @pytest.mark.headpond(settings={"num.partitions": 7})
+        def test_fresh(fresh_headpond_broker):
+            wanted = {**Broker.DEFAULTS, "num.partitions": 7, "headpond.flush": "os", "broker.id": 4}
+            assert fresh_headpond_broker.settings == wanted
+            assert "Broker 4," in fresh_headpond_broker.logs()
         """
     )
     pytester.runpytest_subprocess("--strict-markers", "-W", "error").assert_outcomes(passed=2)
@@ -181,8 +181,8 @@ def test_a_start_that_fails_shows_what_the_broker_said(pytester: pytest.Pytester
         """
         import pytest
 
-        @pytest.mark.penstock(settings={"num.partition": 5})
-        def test_it(fresh_penstock_broker):
+        @pytest.mark.headpond(settings={"num.partition": 5})
+        def test_it(fresh_headpond_broker):
             pass
         """
     )
@@ -193,7 +193,7 @@ def test_a_start_that_fails_shows_what_the_broker_said(pytester: pytest.Pytester
 
 
 def test_nothing_is_written_where_the_run_was_started(pytester: pytest.Pytester, tmp_path: Path) -> None:
-    test = pytester.makepyfile("def test_it(fresh_penstock_broker): fresh_penstock_broker.create_topic('orders')")
+    test = pytester.makepyfile("def test_it(fresh_headpond_broker): fresh_headpond_broker.create_topic('orders')")
     here = tmp_path / "read-only"
     here.mkdir(mode=0o555)
     done = subprocess.run(
@@ -212,9 +212,9 @@ def test_a_project_that_does_not_use_it_pays_for_nothing(pytester: pytest.Pytest
         import sys
 
         def test_it(pytestconfig):
-            assert pytestconfig.pluginmanager.get_plugin("penstock").__name__ == "penstock.testing.plugin"
-            ours = {name for name in sys.modules if name.partition(".")[0] == "penstock"}
-            assert ours == {"penstock", "penstock.testing", "penstock.testing.plugin"}
+            assert pytestconfig.pluginmanager.get_plugin("headpond").__name__ == "headpond.testing.plugin"
+            ours = {name for name in sys.modules if name.partition(".")[0] == "headpond"}
+            assert ours == {"headpond", "headpond.testing", "headpond.testing.plugin"}
             assert not {"msgspec", "uvloop"} & sys.modules.keys()
         """
     )

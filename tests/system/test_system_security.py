@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from penstock.client import BrokerUnreachable, Client, ClientError, SecurityFailed
-from penstock.client.security_settings import parse_security
-from penstock.model import ErrorCode
-from penstock.testing import Broker
+from headpond.client import BrokerUnreachable, Client, ClientError, SecurityFailed
+from headpond.client.security_settings import parse_security
+from headpond.model import ErrorCode
+from headpond.testing import Broker
 from support.certificates import KEY_PASSWORD, Authority, locked, needs_openssl
 from support.cli import Cli
 from support.gate import Gate, secured_broker
@@ -243,7 +243,7 @@ def test_every_command_takes_a_file_as_kafkas_tools_do(open_gate: Gate, authorit
     cli = Cli(open_gate.bootstrap_servers)
     cli.ok("topics", "create", "secured", "--command-config", config)
     cli.ok("produce", "secured", "--command-config", config, stdin="hello\n")
-    from_variable = {"PENSTOCK_COMMAND_CONFIG": str(config)}
+    from_variable = {"HEADPOND_COMMAND_CONFIG": str(config)}
     assert cli("consume", "secured", env=from_variable).out == "hello\n"
     assert cli("groups", "list", env=from_variable).code == 0
 
@@ -258,19 +258,19 @@ def test_a_command_that_is_not_let_in_says_why_in_one_sentence(
     assert "does not let user alice in by SCRAM-SHA-512" in said and PASSWORD not in said
     assert "is security.protocol right?" in cli("topics", "list", "--timeout", 2).failed_with(1)
     said = cli("topics", "list", "--command-config", tmp_path / "nothing").failed_with(2)
-    assert said == f"penstock: {tmp_path}/nothing can't be read: No such file or directory\n"
+    assert said == f"headpond: {tmp_path}/nothing can't be read: No such file or directory\n"
     properties(config, {"security.protocol": "SASL_SSL", "sasl.jaas.config": PASSWORD, "sasl.mechanism": "PLAIN"})
     said = cli("topics", "list", "--command-config", config).failed_with(2)
     assert f"{config}: sasl.jaas.config is not a login module" in said and PASSWORD not in said
 
 
 def test_a_broker_does_not_mind_the_variable(tmp_path: Path) -> None:
-    with Broker(env={"PENSTOCK_COMMAND_CONFIG": str(tmp_path / "x")}) as broker:
+    with Broker(env={"HEADPOND_COMMAND_CONFIG": str(tmp_path / "x")}) as broker:
         assert broker.is_running
 
 
 def test_a_command_without_such_a_file_loads_none_of_it() -> None:
-    program = "import sys, penstock.cli.connection; print(*sorted(sys.modules))"
+    program = "import sys, headpond.cli.connection; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
-    assert "penstock.client.connection" in loaded
-    assert not {"penstock.runtime.tls", "penstock.client.security_settings", "hashlib", "dataclasses"} & set(loaded)
+    assert "headpond.client.connection" in loaded
+    assert not {"headpond.runtime.tls", "headpond.client.security_settings", "hashlib", "dataclasses"} & set(loaded)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.protocol.schema.delete_records import DeleteRecordsRequest
-from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
+from headpond.protocol.schema.delete_records import DeleteRecordsRequest
+from headpond.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
 from support.batches import CODECS, Rec, build, now_ms
-from support.broker import BrokerProcess, run_penstock
+from support.broker import BrokerProcess, run_headpond
 from support.verbs import EARLIEST, Topic, append, create_topic, end_offset, list_offset, produce, stored
 from support.waiting import eventually
 from support.wire import Wire
@@ -42,10 +42,10 @@ def segments(broker: BrokerProcess) -> int:
 
 
 def test_a_broker_does_not_start_with_a_security_setting_that_would_do_nothing(tmp_path: Path) -> None:
-    done = run_penstock("serve", "--data-dir", str(tmp_path / "data"), "--set", "authorizer.class.name=x")
+    done = run_headpond("serve", "--data-dir", str(tmp_path / "data"), "--set", "authorizer.class.name=x")
     assert (done.returncode, done.stdout) == (2, "")
     (sentence,) = done.stderr.splitlines()
-    assert sentence.startswith("penstock: authorizer.class.name (from --set) would have no effect: ")
+    assert sentence.startswith("headpond: authorizer.class.name (from --set) would have no effect: ")
     assert not (tmp_path / "data").exists()
 
 
@@ -119,7 +119,7 @@ def test_deleted_records_give_their_segments_back_and_stay_deleted(
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_full_look_at_records_can_be_turned_on(broker: BrokerProcess, topic_name: str, codec: str) -> None:
     with Wire(broker.bootstrap_servers) as wire:
-        topic = create_topic(wire, topic_name, configs={"penstock.validate.records": "true"})
+        topic = create_topic(wire, topic_name, configs={"headpond.validate.records": "true"})
         good = build([Rec(b"v", b"k", [("h", b"x")]), Rec(None, None)], codec=codec)
         assert append(wire, topic, good) == 0
         lying = build([b"a", b"b", b"c"], codec=codec, count=2, last_offset_delta=1)
@@ -134,7 +134,7 @@ def test_the_full_look_at_records_can_be_turned_on(broker: BrokerProcess, topic_
 def test_every_flush_mode_answers_and_shows_records(
     make_broker: Callable[..., BrokerProcess], flush: str, acks: int
 ) -> None:
-    broker = make_broker(settings={"penstock.flush": flush}).start()
+    broker = make_broker(settings={"headpond.flush": flush}).start()
     with Wire(broker.bootstrap_servers) as wire:
         topic = create_topic(wire, "orders")
         for n in range(10):
@@ -146,7 +146,7 @@ def test_every_flush_mode_answers_and_shows_records(
 
 
 def test_kafka_s_own_flush_settings_are_taken(make_broker: Callable[..., BrokerProcess]) -> None:
-    broker = make_broker(settings={"log.flush.interval.messages": 1, "penstock.flush": "os"}).start()
+    broker = make_broker(settings={"log.flush.interval.messages": 1, "headpond.flush": "os"}).start()
     with Wire(broker.bootstrap_servers) as wire:
         topic = create_topic(wire, "orders", configs={"flush.messages": "1", "flush.ms": "100"})
         assert [append(wire, topic, build([b"x"])) for _ in range(5)] == [0, 1, 2, 3, 4]

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from support.batches import build
-from support.broker import BrokerProcess, penstock_environment
+from support.broker import BrokerProcess, headpond_environment
 from support.verbs import append, create_topic, describe_topic, end_offset
 from support.waiting import DEADLINE_S, eventually
 from support.wire import Wire
@@ -34,15 +34,15 @@ async def waits(*arguments, **options):
     await asyncio.sleep(3_600)
 
 if where == "recovery":
-    from penstock.storage import recovery_workers
+    from headpond.storage import recovery_workers
     recovery_workers.recover = busy
 elif where == "inspection":
-    from penstock.broker import adoption
+    from headpond.broker import adoption
     adoption.look_into = busy
 else:
-    from penstock.broker import app
+    from headpond.broker import app
     app.join_cluster = waits
-from penstock.cli.main import main
+from headpond.cli.main import main
 sys.exit(main())
 """
 
@@ -63,7 +63,7 @@ def stuck(where: str, folder: Path, *arguments: str) -> Iterator[subprocess.Pope
     reached = folder / "reached"
     with subprocess.Popen(
         [sys.executable, "-c", STUCK, str(reached), where, *arguments],
-        env=penstock_environment(),
+        env=headpond_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -103,15 +103,15 @@ def test_a_broker_that_is_starting_stops_when_it_is_told_to(
 def test_an_adoption_stops_in_the_middle_of_a_folder_and_can_be_done_again(
     broker: BrokerProcess, tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    for file in broker.data_dir.glob("penstock-metadata.sqlite*"):
+    for file in broker.data_dir.glob("metadata.sqlite*"):
         file.unlink()
     with stuck("inspection", tmp_path, "adopt", "--data-dir", str(broker.data_dir)) as process:
         process.send_signal(number)
         out, err = process.communicate(timeout=DEADLINE_S)
     assert (process.returncode, out) == (code, "") and "Traceback" not in err
     done = subprocess.run(
-        [sys.executable, "-m", "penstock", "adopt", "--data-dir", str(broker.data_dir)],
-        env=penstock_environment(),
+        [sys.executable, "-m", "headpond", "adopt", "--data-dir", str(broker.data_dir)],
+        env=headpond_environment(),
         capture_output=True,
         text=True,
         timeout=DEADLINE_S,

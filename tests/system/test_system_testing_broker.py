@@ -1,4 +1,4 @@
-"""``penstock.testing.Broker``: what a test that uses it may rely on."""
+"""``headpond.testing.Broker``: what a test that uses it may rely on."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from penstock.model import ErrorCode
-from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
-from penstock.protocol.schema.metadata import MetadataRequest, MetadataResponse
-from penstock.testing import Broker, BrokerFailed, Record, StartFailed, TopicNotCreated
+from headpond.model import ErrorCode
+from headpond.protocol.schema.describe_configs import DescribeConfigsRequest
+from headpond.protocol.schema.metadata import MetadataRequest, MetadataResponse
+from headpond.testing import Broker, BrokerFailed, Record, StartFailed, TopicNotCreated
 from support.batches import build
 from support.traces import is_alive, is_listening
 from support.verbs import append, describe_topic, end_offset
@@ -146,7 +146,7 @@ def test_a_port_that_never_was_its_own_is_refused_at_once(own: Broker) -> None:
 def test_a_broker_that_ended_by_itself_is_reported_and_can_be_started_again(own: Broker) -> None:
     os.kill(own.pid, signal.SIGKILL)
     eventually(lambda: not own.is_running)
-    with pytest.raises(BrokerFailed, match=r"ended by itself with -9, it said:\npenstock .* listening on"):
+    with pytest.raises(BrokerFailed, match=r"ended by itself with -9, it said:\nheadpond .* listening on"):
         own.stop()
     own.start()
     assert own.is_running
@@ -204,8 +204,8 @@ def test_a_folder_of_one_s_own_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_settings_variables_and_arguments_reach_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PENSTOCK_BROKER_ID", "77")
-    with Broker(env={"PENSTOCK_SET": "num.partitions=2"}, arguments=["--broker-id", "5"]) as broker:
+    monkeypatch.setenv("HEADPOND_BROKER_ID", "77")
+    with Broker(env={"HEADPOND_SET": "num.partitions=2"}, arguments=["--broker-id", "5"]) as broker:
         broker.create_topic("orders", -1)
         found = metadata_of(broker, "orders")
         assert (found.brokers[0].node_id, len(found.topics[0].partitions)) == (5, 2)

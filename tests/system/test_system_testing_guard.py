@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.testing import Broker
-from penstock.testing.command import penstock_environment
-from penstock.testing.guard import Guard
+from headpond.testing import Broker
+from headpond.testing.command import headpond_environment
+from headpond.testing.guard import Guard
 from support.traces import is_alive, is_listening
 from support.waiting import eventually
 
@@ -44,10 +44,10 @@ def own(tmp_path: Path) -> Iterator[Callable[[str], Owned]]:
         folder = tmp_path / f"temporary {len(owners)}"  # with a space, as people have
         folder.mkdir()
         owner = subprocess.Popen(
-            [sys.executable, "-c", f"import os, sys, time\nfrom penstock.testing import Broker\nMORE = []\n{script}"],
+            [sys.executable, "-c", f"import os, sys, time\nfrom headpond.testing import Broker\nMORE = []\n{script}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=penstock_environment({"TMPDIR": str(folder)}),
+            env=headpond_environment({"TMPDIR": str(folder)}),
             text=True,
             start_new_session=True,
         )

@@ -48,10 +48,10 @@ def test_an_example_works_as_it_stands(example: str, tmp_path: Path) -> None:
 
 def test_the_conftest_gives_its_settings(tmp_path: Path) -> None:
     (conftest,) = CONFTESTS
-    check = "def test_it(penstock_broker):\n    assert penstock_broker.settings['num.partitions'] == 3\n"
+    check = "def test_it(headpond_broker):\n    assert headpond_broker.settings['num.partitions'] == 3\n"
     run(check, tmp_path, conftest=conftest)
 
 
 def test_every_client_that_the_guide_promises_has_an_example() -> None:
     libraries = set(re.findall(r"^from (\w+)", "\n".join(EXAMPLES), re.MULTILINE))
-    assert {"confluent_kafka", "aiokafka", "faststream", "penstock"} <= libraries
+    assert {"confluent_kafka", "aiokafka", "faststream", "headpond"} <= libraries

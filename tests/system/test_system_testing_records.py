@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from penstock.testing import Broker, BrokerFailed, Record
+from headpond.testing import Broker, BrokerFailed, Record
 
 
 @pytest.fixture(scope="module")

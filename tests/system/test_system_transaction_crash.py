@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from penstock.protocol.schema.describe_transactions import DescribeTransactionsRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.describe_transactions import DescribeTransactionsRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from support.batches import Batch, split
 from support.broker import BrokerProcess
 from support.producer_v2 import PatientWire, ProducerV2

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-SOURCE = pathlib.Path(__file__).parents[2] / "src" / "penstock"
+SOURCE = pathlib.Path(__file__).parents[2] / "src" / "headpond"
 
 # --- who may import whom ----------------------------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def sources() -> list[pathlib.Path]:
 
 
 def module_of(path: pathlib.Path) -> str:
-    """``broker.app`` for src/penstock/broker/app.py; "" for the package's own __init__."""
+    """``broker.app`` for src/headpond/broker/app.py; "" for the package's own __init__."""
     parts = list(path.relative_to(SOURCE).with_suffix("").parts)
     if parts[-1] == "__init__":
         parts.pop()
@@ -127,29 +127,29 @@ def is_within(module: str, area: str) -> bool:
 
 
 def imported_modules(tree: ast.AST, module: str, *, is_package: bool) -> Iterator[tuple[int, str]]:
-    """(line, module of ours without "penstock.") of each import of ours, those inside functions included. ``from a
+    """(line, module of ours without "headpond.") of each import of ours, those inside functions included. ``from a
     import b`` gives ``a.b``: whether b is a module or a name in a does not matter to the rules."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if is_within(alias.name, "penstock"):
-                    yield node.lineno, alias.name.removeprefix("penstock").removeprefix(".")
+                if is_within(alias.name, "headpond"):
+                    yield node.lineno, alias.name.removeprefix("headpond").removeprefix(".")
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                here = ["penstock", *module.split(".")] if module else ["penstock"]
+                here = ["headpond", *module.split(".")] if module else ["headpond"]
                 kept = here[: len(here) - node.level + (1 if is_package else 0)]
                 base = ".".join([*kept, *([base] if base else [])])
-            if is_within(base, "penstock"):
+            if is_within(base, "headpond"):
                 for alias in node.names:
-                    yield node.lineno, f"{base}.{alias.name}".removeprefix("penstock.")
+                    yield node.lineno, f"{base}.{alias.name}".removeprefix("headpond.")
 
 
 def wrong_imports(text: str, module: str, *, is_package: bool = False) -> list[str]:
     own_area = module.partition(".")[0]
     allowed = MAY_IMPORT.get(module) or MAY_IMPORT.get(own_area)
     if own_area == "":
-        allowed = ()  # penstock/__init__.py: everybody pays for what it imports
+        allowed = ()  # headpond/__init__.py: everybody pays for what it imports
     if allowed is None:
         return [f"1: {own_area} is new: say in MAY_IMPORT what it may import"]
     found = []
@@ -232,23 +232,23 @@ def test_nothing_outside_runtime_touches_clock_chance_disk_network_or_threads() 
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("storage.log", "from penstock.protocol.codec import decoder"),
-        ("storage.log", "from penstock.runtime.files import DiskFileSystem"),
-        ("storage.log", "import penstock.broker.app"),
-        ("storage.log", "def late():\n    from penstock import broker"),
+        ("storage.log", "from headpond.protocol.codec import decoder"),
+        ("storage.log", "from headpond.runtime.files import DiskFileSystem"),
+        ("storage.log", "import headpond.broker.app"),
+        ("storage.log", "def late():\n    from headpond import broker"),
         ("storage.log", "from ..cluster import image"),
-        ("protocol.codec", "from penstock.storage import log"),
-        ("cluster.controller", "from penstock.protocol.records import header"),
-        ("replication.partition", "from penstock.cluster.controller import Controller"),
-        ("broker.dispatch", "from penstock.runtime.clock import SystemClock"),
-        ("broker.handlers.fetch", "from penstock.broker import app"),
-        ("cli.serve", "from penstock.broker.dispatch import Dispatcher"),
-        ("model.errors", "from penstock import ports"),
-        ("spark.source.batch", "from penstock.broker import app"),
-        ("spark.source.batch", "from penstock.storage import log"),
-        ("client.consumer", "from penstock.spark import codec"),
-        ("attic.box", "import penstock.model"),
-        ("", "from penstock import cli"),
+        ("protocol.codec", "from headpond.storage import log"),
+        ("cluster.controller", "from headpond.protocol.records import header"),
+        ("replication.partition", "from headpond.cluster.controller import Controller"),
+        ("broker.dispatch", "from headpond.runtime.clock import SystemClock"),
+        ("broker.handlers.fetch", "from headpond.broker import app"),
+        ("cli.serve", "from headpond.broker.dispatch import Dispatcher"),
+        ("model.errors", "from headpond import ports"),
+        ("spark.source.batch", "from headpond.broker import app"),
+        ("spark.source.batch", "from headpond.storage import log"),
+        ("client.consumer", "from headpond.spark import codec"),
+        ("attic.box", "import headpond.model"),
+        ("", "from headpond import cli"),
     ],
 )
 def test_an_import_against_the_direction_is_found(module: str, text: str) -> None:
@@ -258,15 +258,15 @@ def test_an_import_against_the_direction_is_found(module: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("storage.log", "from penstock.protocol.records import header\nfrom penstock.storage.segment import Segment"),
-        ("storage.log", "from penstock.model import invariant\nfrom penstock.ports import Clock\nimport os"),
+        ("storage.log", "from headpond.protocol.records import header\nfrom headpond.storage.segment import Segment"),
+        ("storage.log", "from headpond.model import invariant\nfrom headpond.ports import Clock\nimport os"),
         ("storage.log", "from .segment import Segment\nfrom . import index"),
-        ("replication.partition", "from penstock.cluster.image import MetadataImage"),
-        ("replication.partition", "from penstock.cluster import image"),
-        ("broker.app", "from penstock.runtime.clock import SystemClock\nfrom penstock.broker.dispatch import X"),
-        ("spark.source.batch", "from penstock.client import Client\nfrom penstock.runtime.clock import SystemClock"),
-        ("broker.dispatch", "from penstock.broker.api import Api\nfrom penstock.protocol import codec"),
-        ("cli.serve", "from penstock.broker.app import App\nfrom penstock.broker import app\nimport penstock"),
+        ("replication.partition", "from headpond.cluster.image import MetadataImage"),
+        ("replication.partition", "from headpond.cluster import image"),
+        ("broker.app", "from headpond.runtime.clock import SystemClock\nfrom headpond.broker.dispatch import X"),
+        ("spark.source.batch", "from headpond.client import Client\nfrom headpond.runtime.clock import SystemClock"),
+        ("broker.dispatch", "from headpond.broker.api import Api\nfrom headpond.protocol import codec"),
+        ("cli.serve", "from headpond.broker.app import App\nfrom headpond.broker import app\nimport headpond"),
     ],
 )
 def test_an_import_in_the_direction_is_fine(module: str, text: str) -> None:

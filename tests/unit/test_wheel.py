@@ -1,4 +1,4 @@
-"""What ``pip install penstock`` brings: the wheel, built as a release builds it, and looked into."""
+"""What ``pip install headpond`` brings: the wheel, built as a release builds it, and looked into."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from support.broker import penstock_environment
+from support.broker import headpond_environment
 
 pytest.importorskip("hatchling", reason="a wheel is built with hatchling, which is not installed here")
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("penstock", "pyspark_penstock")
+PACKAGES = ("headpond", "pyspark_headpond")
 BUILD_S_MAX = 120
 
 
@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=BUILD_S_MAX, check=False)
     assert done.returncode == 0, done.stderr
-    (found,) = folder.glob("penstock-*.whl")
+    (found,) = folder.glob("headpond-*.whl")
     return found
 
 
@@ -37,7 +37,7 @@ def test_everything_below_src_is_in_it_and_nothing_else(wheel: Path) -> None:
         if file.is_file() and "__pycache__" not in file.parts
     }
     # Spark finds the source and the sink by the first name; the second keeps it quiet.
-    assert {"pyspark_penstock/__init__.py", "penstock/spark/log4j2.properties"} <= expected
+    assert {"pyspark_headpond/__init__.py", "headpond/spark/log4j2.properties"} <= expected
     inside = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert inside == expected
 
@@ -45,21 +45,21 @@ def test_everything_below_src_is_in_it_and_nothing_else(wheel: Path) -> None:
 def test_it_runs_from_where_it_is_unpacked(wheel: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(wheel).extractall(tmp_path)
     (scripts,) = tmp_path.glob("*.dist-info/entry_points.txt")
-    assert "penstock = penstock.cli.start:main" in scripts.read_text()
+    assert "headpond = headpond.cli.start:main" in scripts.read_text()
     code = (
-        "import importlib.util, sys, penstock; from penstock.cli.start import main\n"
-        "print(penstock.__file__, importlib.util.find_spec('pyspark_penstock').origin)\n"
+        "import importlib.util, sys, headpond; from headpond.cli.start import main\n"
+        "print(headpond.__file__, importlib.util.find_spec('pyspark_headpond').origin)\n"
         "sys.argv[1:] = ['--version']; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=tmp_path,
-        env=penstock_environment() | {"PYTHONPATH": str(tmp_path)},
+        env=headpond_environment() | {"PYTHONPATH": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=BUILD_S_MAX,
         check=False,
     )
     said = done.stdout.split()
-    assert said[:2] == [f"{tmp_path}/penstock/__init__.py", f"{tmp_path}/pyspark_penstock/__init__.py"], done.stderr
-    assert said[2:3] == ["penstock"]
+    assert said[:2] == [f"{tmp_path}/headpond/__init__.py", f"{tmp_path}/pyspark_headpond/__init__.py"], done.stderr
+    assert said[2:3] == ["headpond"]

@@ -10,13 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 spark = SparkSession.active()
 BOOTSTRAP = os.environ.get("ORDERS_BOOTSTRAP", "127.0.0.1:9092")
 
-dp.create_sink("big_orders_topic", "penstock", {"kafka.bootstrap.servers": BOOTSTRAP, "topic": "big-orders"})
+dp.create_sink("big_orders_topic", "headpond", {"kafka.bootstrap.servers": BOOTSTRAP, "topic": "big-orders"})
 
 
 @dp.table
 def orders() -> DataFrame:
     records = (
-        spark.readStream.format("penstock")
+        spark.readStream.format("headpond")
         .option("kafka.bootstrap.servers", BOOTSTRAP)
         .option("subscribe", "sdp-orders")
         .option("startingOffsets", "earliest")

@@ -1,4 +1,4 @@
-module penstock/interop
+module headpond/interop
 
 go 1.26.0
 

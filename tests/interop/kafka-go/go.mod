@@ -1,4 +1,4 @@
-module penstock/interop-kafka-go
+module headpond/interop-kafka-go
 
 go 1.26.0
 

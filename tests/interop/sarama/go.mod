@@ -1,4 +1,4 @@
-module penstock/interop-sarama
+module headpond/interop-sarama
 
 go 1.26.0
 

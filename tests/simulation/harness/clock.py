@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from penstock.ports import TimerHandle
+from headpond.ports import TimerHandle
 
 
 class _Timer:

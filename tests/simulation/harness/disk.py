@@ -19,8 +19,8 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from penstock.model import invariant
-from penstock.ports import Buffer
+from headpond.model import invariant
+from headpond.ports import Buffer
 from simulation.harness import crashes
 from simulation.harness.durable import EMPTY_IMAGE, ROOT, DurableState, Image, change_content
 from simulation.harness.faults import Faults

@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from typing import Literal, NamedTuple, TypeVar
 
-from penstock.model import OutcomeUnknown, StorageFailed
-from penstock.ports import (
+from headpond.model import OutcomeUnknown, StorageFailed
+from headpond.ports import (
     Change,
     Changes,
     Clock,
@@ -28,7 +28,7 @@ from penstock.ports import (
     Put,
     TimerHandle,
 )
-from penstock.runtime.metastore_rules import check_transaction
+from headpond.runtime.metastore_rules import check_transaction
 
 T = TypeVar("T")
 LostAnswer = Literal["done", "not done"]

@@ -9,7 +9,7 @@ import pickle
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any, TypeVar
 
-from penstock.ports import Clock, FileSystem, ProcessLost
+from headpond.ports import Clock, FileSystem, ProcessLost
 from simulation.harness.workers import SimulatedWorkers
 
 T = TypeVar("T")

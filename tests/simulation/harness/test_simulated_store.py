@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.model import OutcomeUnknown, StorageFailed
-from penstock.ports import Change, Changes, Committed, HistoryLost, Put
+from headpond.model import OutcomeUnknown, StorageFailed
+from headpond.ports import Change, Changes, Committed, HistoryLost, Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import SimulatedMetadataStore, StoreServer
 from simulation.harness.workers import SimulatedWorkers, inside_worker

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from penstock.ports import Clock
+from headpond.ports import Clock
 
 T = TypeVar("T")
 _depth = 0

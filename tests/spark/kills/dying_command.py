@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from penstock.cli.main import main
+from headpond.cli.main import main
 
 
 def die(*given: Any, **named: Any) -> NoReturn:

@@ -61,13 +61,13 @@ class Job:
             self._until_done(lambda: self._write(frame, version))  # noqa: B023
 
     def _read_stream(self) -> DataFrame:
-        reader = self._spark.readStream.format("penstock").options(**self._source(), startingOffsets="earliest")
+        reader = self._spark.readStream.format("headpond").options(**self._source(), startingOffsets="earliest")
         return reader.option("maxOffsetsPerTrigger", str(self._plan["rows"])).load().select("key", "value")
 
     def _read_batch(self, version: int) -> DataFrame:
         each = self._plan["rows"] // 2
         first, last = ({str(index): (version + more) * each for index in range(2)} for more in (0, 1))
-        reader = self._spark.read.format("penstock").options(**self._source())
+        reader = self._spark.read.format("headpond").options(**self._source())
         reader = reader.option("startingOffsets", json.dumps({self._plan["source"]: first}))
         reader = reader.option("endingOffsets", json.dumps({self._plan["source"]: last}))
         return reader.load().select("key", "value").repartition(3)
@@ -107,7 +107,7 @@ class Job:
 
 
 def started(master: str) -> SparkSession:
-    from penstock.spark.session import start_session
+    from headpond.spark.session import start_session
 
     settings = {"spark.sql.shuffle.partitions": "2", "spark.executorEnv.PYTHONPATH": ":".join(sys.path)}
     if master.startswith("local-cluster"):  # both executors have their share from the first stage on

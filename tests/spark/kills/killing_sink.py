@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from penstock.spark.data_source import PenstockDataSource
-from penstock.spark.sink.writers import BatchWriter, StreamWriter
+from headpond.spark.data_source import HeadpondDataSource
+from headpond.spark.sink.writers import BatchWriter, StreamWriter
 from spark.kills.attempts import note_end, this_attempt
 from spark.kills.orders import driver_of, note_executor, obey
 from spark.sink_runs import STEPS, HookedCommit
 
-NAME = "penstock-killing"
+NAME = "headpond-killing"
 ORDERS = "orders"
 TASK_STEPS = ("task-start", "task-middle", "task-staged")
 COMMIT_STEPS = ("commit-start", *(f"commit-{step.replace(' ', '-')}" for step in STEPS))
@@ -38,7 +38,7 @@ class KillingStreamWriter(StreamWriter):
         self.protocol = partial(KillingCommit, orders=orders)  # type: ignore[assignment]
 
     def write(self, iterator: Iterator[Any]) -> Any:
-        from penstock.spark.sink.tasks import current_task
+        from headpond.spark.sink.tasks import current_task
 
         batch_id = current_task().batch_id
         assert batch_id is not None
@@ -78,7 +78,7 @@ def _write_obediently(
     return done
 
 
-class KillingSource(PenstockDataSource):
+class KillingSource(HeadpondDataSource):
     @classmethod
     def name(cls) -> str:
         return NAME
@@ -94,5 +94,5 @@ class KillingSource(PenstockDataSource):
     def _obedient_options(self, schema: Any, *, is_refused: bool, is_stream: bool) -> tuple[Any, str]:
         given = dict(self.options)
         orders = given.pop(ORDERS)
-        plain = PenstockDataSource(given)
+        plain = HeadpondDataSource(given)
         return plain._sink_options(schema, "overwrite", is_refused=is_refused, is_stream=is_stream), orders

@@ -6,12 +6,12 @@ import asyncio
 import struct
 from typing import Any
 
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.schema.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest
-from penstock.protocol.schema.leave_group import LeaveGroupRequest
-from penstock.protocol.schema.sync_group import SyncGroupRequest
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.schema.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest
+from headpond.protocol.schema.leave_group import LeaveGroupRequest
+from headpond.protocol.schema.sync_group import SyncGroupRequest
 from support.churn.member import (
     COORDINATOR_ERRORS,
     FENCED_INSTANCE_ID,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from support.churn.member import (
     COORDINATOR_ERRORS,
     FENCED_MEMBER_EPOCH,

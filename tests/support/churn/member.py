@@ -6,8 +6,8 @@ import asyncio
 import random
 from typing import NamedTuple
 
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.async_wire import AsyncWire
 from support.churn.ledger import Ledger
 

@@ -19,10 +19,10 @@ from lifeline import Lifeline
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.batches import split
 from support.producer_v2 import PatientWire, ProducerV2, Refused
 from support.verbs import Topic, describe_topic, fetch_partition, fetch_request

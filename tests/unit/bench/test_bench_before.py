@@ -87,7 +87,7 @@ def test_a_commit_that_is_not_there_is_said_in_words(repository: Path, tmp_path:
 def test_it_is_started_by_the_name_that_it_had(repository: Path, tmp_path: Path) -> None:
     server = servers.Before(tmp_path / "data", Tools.__new__(Tools))
     server.commit = "HEAD~1"
-    server.settings = ("penstock.flush=os", "num.partitions=3")
+    server.settings = ("headpond.flush=os", "num.partitions=3")
     server.prepare()
     program, *arguments = server.command()
     assert program == str(before.FOLDER / "venv" / "bin" / "oldname")
@@ -127,14 +127,14 @@ def run_of(*scenarios: dict[str, Any], commit: str = "abc1234", quick: bool = Fa
         "before": "1704248",
         "machine": machine,
         "plan": {"quick": quick, "repetitions": 5},
-        "penstock_settings": [],
+        "headpond_settings": [],
         "scenarios": list(scenarios),
     }
 
 
 def test_each_row_is_compared_with_the_same_row_of_before() -> None:
     samples = {
-        "penstock": cpu(8, 9, 10, 11, 12),
+        "headpond": cpu(8, 9, 10, 11, 12),
         "before": cpu(10, 20, 20, 30, 40),
         "idempotent": cpu(5),
         "before, idempotent": cpu(10),
@@ -142,7 +142,7 @@ def test_each_row_is_compared_with_the_same_row_of_before() -> None:
     }
     shown = outcome("requests", samples)
     assert shown["ratios"] == {
-        "penstock": {"cpu_us_per_request": {"best": 0.8, "median": 0.5}},
+        "headpond": {"cpu_us_per_request": {"best": 0.8, "median": 0.5}},
         "idempotent": {"cpu_us_per_request": {"best": 0.5, "median": 0.5}},
     }
     assert "to before: 0.80x (0.50x) CPU-us/req" in report.scenario_text(shown)
@@ -150,18 +150,18 @@ def test_each_row_is_compared_with_the_same_row_of_before() -> None:
 
 def test_results_replace_the_sections_of_their_scenarios_and_leave_the_others() -> None:
     first = run_of(
-        outcome("requests", {"penstock": cpu(8, 9, 10), "before": cpu(10, 10, 20)}),
-        outcome("produce", {"penstock": [{"cpu_s_per_gb": 0.5}]}),
+        outcome("requests", {"headpond": cpu(8, 9, 10), "before": cpu(10, 10, 20)}),
+        outcome("produce", {"headpond": [{"cpu_s_per_gb": 0.5}]}),
     )
     page = results.updated("", first, ["produce", "requests"])
     assert page.index("## produce") < page.index("## requests: a load")
-    assert "| penstock | 8.0 (9.0) |" in page and "| penstock, to before | 0.80x (0.90x) |" in page
+    assert "| headpond | 8.0 (9.0) |" in page and "| headpond, to before | 0.80x (0.90x) |" in page
     assert (
         "commit abc1234, before: 1704248; 2 cores (a CPU), 4 GB, kernel 6.1" in page and "3 runs, best (median)" in page
     )
-    second = run_of(outcome("requests", {"penstock": cpu(7)}), outcome("failed", {}), commit="def5678")
+    second = run_of(outcome("requests", {"headpond": cpu(7)}), outcome("failed", {}), commit="def5678")
     again = results.updated(page, second, ["produce", "requests"])
-    assert "| penstock | 7.0 |" in again and "8.0 (9.0)" not in again and "## failed" not in again
+    assert "| headpond | 7.0 |" in again and "8.0 (9.0)" not in again and "## failed" not in again
     assert again.count("commit abc1234") == 1 and again.count("commit def5678") == 1
     assert results.updated(again, second, ["produce", "requests"]) == again
 
@@ -173,15 +173,15 @@ def test_a_short_run_is_not_for_the_page(
     monkeypatch.setattr(report, "RESULTS", tmp_path)
     assert results.main([]) == 1 and "no result file" in capsys.readouterr().err
     file = tmp_path / "2026-11-17-120000.json"
-    file.write_text(json.dumps(run_of(outcome("requests-16-connections", {"penstock": cpu(7)}), quick=True)))
+    file.write_text(json.dumps(run_of(outcome("requests-16-connections", {"headpond": cpu(7)}), quick=True)))
     assert results.main([]) == 1 and not results.PAGE.exists()
-    file.write_text(json.dumps(run_of(outcome("requests-16-connections", {"penstock": cpu(7)}))))
+    file.write_text(json.dumps(run_of(outcome("requests-16-connections", {"headpond": cpu(7)}))))
     assert results.main([str(file)]) == 0 and "## requests-16-connections" in results.PAGE.read_text()
 
 
 def test_an_unknown_server_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "bench", "--servers", "penstock,afore", "--data-root", str(tmp_path)],
+        [sys.executable, "-m", "bench", "--servers", "headpond,afore", "--data-root", str(tmp_path)],
         cwd=Path(__file__).parents[3],
         capture_output=True,
         text=True,

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from penstock.broker.context import Context, ListenerInfo
-from penstock.broker.dispatch import handled
-from penstock.broker.group_coordinator import GroupCoordinator
-from penstock.broker.pacing import Pacing
-from penstock.broker.security.authorizer import AllowAll, Authorizer
-from penstock.broker.services import Broker
-from penstock.broker.transaction_coordinator import TransactionCoordinator
-from penstock.config.effective import Effective
-from penstock.config.groups import GroupSettings
-from penstock.config.transactions import TransactionSettings
-from penstock.coordination.slices import Slices
-from penstock.coordination.transactions.markers import Marker
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
+from headpond.broker.context import Context, ListenerInfo
+from headpond.broker.dispatch import handled
+from headpond.broker.group_coordinator import GroupCoordinator
+from headpond.broker.pacing import Pacing
+from headpond.broker.security.authorizer import AllowAll, Authorizer
+from headpond.broker.services import Broker
+from headpond.broker.transaction_coordinator import TransactionCoordinator
+from headpond.config.effective import Effective
+from headpond.config.groups import GroupSettings
+from headpond.config.transactions import TransactionSettings
+from headpond.coordination.slices import Slices
+from headpond.coordination.transactions.markers import Marker
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
 from simulation.harness.workers import SimulatedWorkers
 from unit.cluster.small_cluster import SmallCluster
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
-from penstock.broker.connection import Connection
-from penstock.broker.context import ListenerInfo
-from penstock.broker.server import Server
-from penstock.broker.slots import Slot
-from penstock.config.broker import NetworkSettings
-from penstock.ports import Part
-from penstock.protocol.errors import MalformedMessage
+from headpond.broker.connection import Connection
+from headpond.broker.context import ListenerInfo
+from headpond.broker.server import Server
+from headpond.broker.slots import Slot
+from headpond.config.broker import NetworkSettings
+from headpond.ports import Part
+from headpond.protocol.errors import MalformedMessage
 
 INFO = ListenerInfo("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
 

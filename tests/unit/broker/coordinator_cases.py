@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.broker.routes import HANDLERS, handler_module
-from penstock.broker.security.authorizer import ResourceType
-from penstock.cluster.topics import NewTopic
-from penstock.coordination.runtime import CoordinatorRuntime, ShardState
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.apis import APIS
+from headpond.broker.routes import HANDLERS, handler_module
+from headpond.broker.security.authorizer import ResourceType
+from headpond.cluster.topics import NewTopic
+from headpond.coordination.runtime import CoordinatorRuntime, ShardState
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.apis import APIS
 from support.wire import API_KEYS
 from unit.broker.asking import Asker
 from unit.cluster.small_cluster import SmallCluster, with_cluster

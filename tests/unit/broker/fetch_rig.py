@@ -9,27 +9,27 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.connection import Connection
-from penstock.broker.fetch_sessions import FetchSession, FetchSessions
-from penstock.broker.handlers import fetch_wide
-from penstock.broker.handlers.fetch import API, FetchHandler
-from penstock.broker.handlers.fetch_open import FetchOpener
-from penstock.broker.handlers.fetch_read import FetchReader
-from penstock.broker.parked_fetch import ParkedFetch
-from penstock.broker.replicas import Replicas
-from penstock.broker.security.authorizer import AllowAll
-from penstock.broker.server import Server
-from penstock.broker.turns import Turns
-from penstock.cluster.delta import Delta, PartitionChange
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.rows import PartitionState
-from penstock.config.broker import NetworkSettings
-from penstock.coordination.slices import Slices
-from penstock.model import TopicPartition
-from penstock.protocol.apis import request_encoder, response_decoder
-from penstock.protocol.schema.fetch import FetchRequest, FetchResponse
-from penstock.storage.log import PartitionLog
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.connection import Connection
+from headpond.broker.fetch_sessions import FetchSession, FetchSessions
+from headpond.broker.handlers import fetch_wide
+from headpond.broker.handlers.fetch import API, FetchHandler
+from headpond.broker.handlers.fetch_open import FetchOpener
+from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.broker.parked_fetch import ParkedFetch
+from headpond.broker.replicas import Replicas
+from headpond.broker.security.authorizer import AllowAll
+from headpond.broker.server import Server
+from headpond.broker.turns import Turns
+from headpond.cluster.delta import Delta, PartitionChange
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.rows import PartitionState
+from headpond.config.broker import NetworkSettings
+from headpond.coordination.slices import Slices
+from headpond.model import TopicPartition
+from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
+from headpond.storage.log import PartitionLog
+from headpond.telemetry.requests import RequestMeters
 from simulation.harness.chance import SeededRandom
 from simulation.harness.workers import SimulatedWorkers
 from support.wire import request_header

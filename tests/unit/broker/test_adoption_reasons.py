@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 
-from penstock.broker.adoption import why_not
-from penstock.model import TopicPartition
-from penstock.storage.inspection import Inspected
+from headpond.broker.adoption import why_not
+from headpond.model import TopicPartition
+from headpond.storage.inspection import Inspected
 
 
 def found(*partitions: int) -> list[Inspected]:

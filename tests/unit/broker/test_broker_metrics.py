@@ -5,17 +5,17 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.broker.group_metrics import BREATHE_EVERY
-from penstock.broker.metrics import Facts, sources
-from penstock.broker.observability import Observability
-from penstock.coordination.groups.meters import GroupMeters
-from penstock.runtime.clock import SystemClock
-from penstock.storage.meters import StorageMeters
-from penstock.telemetry import catalogue
-from penstock.telemetry.families import Family
-from penstock.telemetry.loop_watch import LoopWatch
-from penstock.telemetry.metrics import OTHER, Counter, Point
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.group_metrics import BREATHE_EVERY
+from headpond.broker.metrics import Facts, sources
+from headpond.broker.observability import Observability
+from headpond.coordination.groups.meters import GroupMeters
+from headpond.runtime.clock import SystemClock
+from headpond.storage.meters import StorageMeters
+from headpond.telemetry import catalogue
+from headpond.telemetry.families import Family
+from headpond.telemetry.loop_watch import LoopWatch
+from headpond.telemetry.metrics import OTHER, Counter, Point
+from headpond.telemetry.requests import RequestMeters
 
 
 class Partitions(list[Any]):

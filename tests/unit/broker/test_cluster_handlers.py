@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.handlers import api_versions, describe_cluster, find_coordinator, init_producer_id
-from penstock.broker.routes import advertised_versions
-from penstock.cluster.features import OF_A_NEW_CLUSTER
-from penstock.protocol.codec import encoder
-from penstock.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from penstock.protocol.schema.describe_cluster import DescribeClusterRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.broker.handlers import api_versions, describe_cluster, find_coordinator, init_producer_id
+from headpond.broker.routes import advertised_versions
+from headpond.cluster.features import OF_A_NEW_CLUSTER
+from headpond.protocol.codec import encoder
+from headpond.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from headpond.protocol.schema.describe_cluster import DescribeClusterRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.broker.asking import LISTENER, Asker

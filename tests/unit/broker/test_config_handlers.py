@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.context import Context, ListenerInfo
-from penstock.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
-from penstock.broker.pacing import Pacing
-from penstock.config.dynamic import APPEND, DELETE, SET, check_topic
-from penstock.config.effective import Effective
-from penstock.coordination.slices import Slices
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.schema.alter_configs import AlterConfigsRequest
-from penstock.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-from penstock.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
-from penstock.protocol.schema.list_config_resources import ListConfigResourcesRequest
-from penstock.runtime.clock import SystemClock
+from headpond.broker.context import Context, ListenerInfo
+from headpond.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
+from headpond.broker.pacing import Pacing
+from headpond.config.dynamic import APPEND, DELETE, SET, check_topic
+from headpond.config.effective import Effective
+from headpond.coordination.slices import Slices
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.schema.alter_configs import AlterConfigsRequest
+from headpond.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from headpond.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
+from headpond.protocol.schema.list_config_resources import ListConfigResourcesRequest
+from headpond.runtime.clock import SystemClock
 from simulation.harness.workers import SimulatedWorkers
 
 KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-config-answers.json").read_text())
@@ -157,7 +157,7 @@ def loggers_restored() -> Iterator[None]:
     level = logging.root.level
     yield
     logging.root.setLevel(level)
-    logging.getLogger("penstock.server").setLevel(logging.NOTSET)
+    logging.getLogger("headpond.server").setLevel(logging.NOTSET)
 
 
 def comparable(kind: str) -> list[Any]:
@@ -286,8 +286,8 @@ def test_dynamic_broker_settings_reach_topics_and_this_brokers_beat_those_of_all
 
 def test_a_misspelt_setting_of_ours_is_refused_though_kafka_takes_any_name() -> None:
     world = World()
-    assert world.increment((BROKER, "1", [("penstock.flsh", SET, "os")]))[0][2:] == [
-        40, "Unknown config name: penstock.flsh"
+    assert world.increment((BROKER, "1", [("headpond.flsh", SET, "os")]))[0][2:] == [
+        40, "Unknown config name: headpond.flsh"
     ]  # fmt: skip
     assert world.increment((BROKER, "1", [("my.own.plugin", SET, "x")]))[0][2] == 0
     [entry] = world.describe((BROKER, "1", ["my.own.plugin"])).results[0].configs
@@ -320,13 +320,13 @@ def test_a_static_secret_is_never_shown() -> None:
 
 def test_loggers_are_described_and_changed_until_the_next_start(loggers_restored: None) -> None:
     world = World()
-    logging.getLogger("penstock.server")
-    assert world.increment((LOGGER, "1", [("root", SET, "WARN"), ("penstock.server", SET, "TRACE")]))[0][2] == 0
+    logging.getLogger("headpond.server")
+    assert world.increment((LOGGER, "1", [("root", SET, "WARN"), ("headpond.server", SET, "TRACE")]))[0][2] == 0
     entries = {entry.name: entry for entry in world.describe((LOGGER, "1", None)).results[0].configs}
     assert (entries["root"].value, entries["root"].config_source) == ("WARN", 6)
-    assert entries["penstock.server"].value == "TRACE"
-    assert world.increment((LOGGER, "1", [("penstock.server", DELETE, None)]))[0][2] == 0
-    assert world.value(LOGGER, "1", "penstock.server") == "WARN"
+    assert entries["headpond.server"].value == "TRACE"
+    assert world.increment((LOGGER, "1", [("headpond.server", DELETE, None)]))[0][2] == 0
+    assert world.value(LOGGER, "1", "headpond.server") == "WARN"
     assert world.image.stored == {}
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.answering import WAITING_BYTES_MAX
-from penstock.broker.connection import Connection
-from penstock.broker.response_memory import GRACE_S, HELD_S_MAX
-from penstock.broker.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
-from penstock.protocol import frame_memory
-from penstock.protocol.frame_memory import SMALL_BYTES
+from headpond.broker.answering import WAITING_BYTES_MAX
+from headpond.broker.connection import Connection
+from headpond.broker.response_memory import GRACE_S, HELD_S_MAX
+from headpond.broker.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
+from headpond.protocol import frame_memory
+from headpond.protocol.frame_memory import SMALL_BYTES
 from unit.broker.connection_rig import Transport, World, in_loop, receive, request
 
 MIB = 1 << 20

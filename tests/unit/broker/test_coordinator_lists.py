@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from penstock.broker.context import Context
-from penstock.broker.handlers import list_transactions
-from penstock.config.groups import GroupSettings
-from penstock.coordination.runtime import CoordinatorRuntime, ShardState
-from penstock.model import BrokerError, ErrorCode, patterns
-from penstock.model.patterns import Pattern
-from penstock.protocol.schema.list_transactions import ListTransactionsRequest
+from headpond.broker.context import Context
+from headpond.broker.handlers import list_transactions
+from headpond.config.groups import GroupSettings
+from headpond.coordination.runtime import CoordinatorRuntime, ShardState
+from headpond.model import BrokerError, ErrorCode, patterns
+from headpond.model.patterns import Pattern
+from headpond.protocol.schema.list_transactions import ListTransactionsRequest
 from simulation.harness.workers import inside_worker
 from unit.broker.coordinator_cases import (
     BEAT,

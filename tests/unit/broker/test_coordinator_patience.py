@@ -7,11 +7,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.broker.coordinator_home import InternalTopic
-from penstock.broker.patience import Patience
-from penstock.cluster.topics import NewTopic
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.broker.coordinator_home import InternalTopic
+from headpond.broker.patience import Patience
+from headpond.cluster.topics import NewTopic
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
 from simulation.harness.clock import ManualClock
 from unit.broker.asking import Asker
 from unit.broker.coordinator_cases import loaded

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.security.authorizer import Operation, ResourceType
-from penstock.coordination.home import Producer
-from penstock.model import BrokerError, ErrorCode
+from headpond.broker.security.authorizer import Operation, ResourceType
+from headpond.coordination.home import Producer
+from headpond.model import BrokerError, ErrorCode
 from unit.broker.coordinator_cases import (
     ADD,
     ADD_FOR_CLIENTS,

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.broker.coordinator_home import ROOM_BYTES, InternalTopic
-from penstock.model import StorageFailed
-from penstock.replication.partition import Partition
-from penstock.storage.offset_index import POSITION_MAX
+from headpond.broker.coordinator_home import ROOM_BYTES, InternalTopic
+from headpond.model import StorageFailed
+from headpond.replication.partition import Partition
+from headpond.storage.offset_index import POSITION_MAX
 from unit.storage.storage_rig import CONFIG, Rig
 
 MIB = 1024 * 1024

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker.routes import HANDLERS, advertised_versions, handler_module
-from penstock.protocol.apis import APIS
+from headpond.broker.routes import HANDLERS, advertised_versions, handler_module
+from headpond.protocol.apis import APIS
 
 
 @pytest.mark.parametrize("key", sorted(HANDLERS))

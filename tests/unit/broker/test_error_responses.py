@@ -9,23 +9,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.broker.context import Context, ListenerInfo
-from penstock.broker.dispatch import Dispatch, handled
-from penstock.broker.error_responses import ELEMENTS_AT_ONCE, error_response
-from penstock.broker.response_errors import error_codes
-from penstock.broker.routes import HANDLERS, handler_module
-from penstock.coordination.slices import PAUSE_S
-from penstock.model import BrokerError, ErrorCode
-from penstock.model.errors import MESSAGE_CHARACTERS_MAX
-from penstock.protocol.apis import APIS, request_decoder, request_encoder, response_decoder, response_encoder
-from penstock.protocol.facts import FieldFacts, struct_fields
-from penstock.protocol.header import decode_response_header, encode_request_header
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.end_txn import EndTxnRequest
-from penstock.protocol.schema.fetch import FetchRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
-from penstock.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.context import Context, ListenerInfo
+from headpond.broker.dispatch import Dispatch, handled
+from headpond.broker.error_responses import ELEMENTS_AT_ONCE, error_response
+from headpond.broker.response_errors import error_codes
+from headpond.broker.routes import HANDLERS, handler_module
+from headpond.coordination.slices import PAUSE_S
+from headpond.model import BrokerError, ErrorCode
+from headpond.model.errors import MESSAGE_CHARACTERS_MAX
+from headpond.protocol.apis import APIS, request_decoder, request_encoder, response_decoder, response_encoder
+from headpond.protocol.facts import FieldFacts, struct_fields
+from headpond.protocol.header import decode_response_header, encode_request_header
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.end_txn import EndTxnRequest
+from headpond.protocol.schema.fetch import FetchRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from headpond.telemetry.requests import RequestMeters
 from simulation.harness.clock import ManualClock
 from unit.broker.asking import LISTENER
 from unit.broker.coordinator_cases import Coordinators, with_coordinators

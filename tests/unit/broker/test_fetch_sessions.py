@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker import fetch_sessions
-from penstock.broker.fetch_sessions import (
+from headpond.broker import fetch_sessions
+from headpond.broker.fetch_sessions import (
     EPOCH_MAX,
     PARTITION_BYTES,
     FetchPartition,
@@ -19,10 +19,10 @@ from penstock.broker.fetch_sessions import (
     Key,
     remembered_bytes,
 )
-from penstock.broker.handlers.fetch_wire import PartitionData
-from penstock.broker.letting_go import DROPPED_AT_ONCE
-from penstock.coordination.slices import Work
-from penstock.model import ErrorCode
+from headpond.broker.handlers.fetch_wire import PartitionData
+from headpond.broker.letting_go import DROPPED_AT_ONCE
+from headpond.coordination.slices import Work
+from headpond.model import ErrorCode
 
 
 class Counting:

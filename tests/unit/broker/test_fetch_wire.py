@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.fetch_sessions import FetchPartition
-from penstock.broker.handlers.fetch_wire import Endpoint, PartitionData, encode
-from penstock.protocol.apis import response_encoder
-from penstock.protocol.header import encode_response_header
-from penstock.protocol.schema.fetch import FetchResponse
+from headpond.broker.fetch_sessions import FetchPartition
+from headpond.broker.handlers.fetch_wire import Endpoint, PartitionData, encode
+from headpond.protocol.apis import response_encoder
+from headpond.protocol.header import encode_response_header
+from headpond.protocol.schema.fetch import FetchResponse
 
 VERSIONS = range(4, 19)
 OFFSET = st.integers(-1, 2**63 - 1)

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.context import ANONYMOUS
-from penstock.broker.handlers.heartbeat import API, HeartbeatHandler
-from penstock.broker.security.authorizer import AllowAll
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.apis import request_encoder, response_decoder
-from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.header import decode_response_header, encode_request_header
-from penstock.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.context import ANONYMOUS
+from headpond.broker.handlers.heartbeat import API, HeartbeatHandler
+from headpond.broker.security.authorizer import AllowAll
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.errors import MalformedMessage
+from headpond.protocol.header import decode_response_header, encode_request_header
+from headpond.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
+from headpond.telemetry.requests import RequestMeters
 
 
 class Groups:

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from penstock.broker import dispatch as dispatching
-from penstock.broker import long_answers
-from penstock.broker.connection import Connection
-from penstock.broker.context import Context
-from penstock.broker.dispatch import Dispatch
-from penstock.broker.handlers import describe_groups, sync_group
-from penstock.broker.letting_go import DROPPED_AT_ONCE, let_go
-from penstock.broker.pacing import (
+from headpond.broker import dispatch as dispatching
+from headpond.broker import long_answers
+from headpond.broker.connection import Connection
+from headpond.broker.context import Context
+from headpond.broker.dispatch import Dispatch
+from headpond.broker.handlers import describe_groups, sync_group
+from headpond.broker.letting_go import DROPPED_AT_ONCE, let_go
+from headpond.broker.pacing import (
     AT_ONCE_BYTES_MAX,
     LARGE_AT_ONCE,
     LONG_AT_ONCE,
@@ -27,16 +27,16 @@ from penstock.broker.pacing import (
     SLICE_COST,
     Lane,
 )
-from penstock.broker.server import Server
-from penstock.config.broker import NetworkSettings
-from penstock.coordination.slices import finish_now
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.frame import FrameReader
-from penstock.protocol.header import encode_request_header
-from penstock.protocol.schema.describe_groups import DescribeGroupsResponse
-from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.server import Server
+from headpond.config.broker import NetworkSettings
+from headpond.coordination.slices import finish_now
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.frame import FrameReader
+from headpond.protocol.header import encode_request_header
+from headpond.protocol.schema.describe_groups import DescribeGroupsResponse
+from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from headpond.telemetry.requests import RequestMeters
 from support.wire import API_KEYS
 from unit.broker.connection_rig import INFO, Net, Transport, receive
 from unit.broker.coordinator_cases import GROUP, Coordinators, with_coordinators

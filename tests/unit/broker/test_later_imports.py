@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from penstock.broker import later
-from penstock.coordination.slices import finish_now
+from headpond.broker import later
+from headpond.coordination.slices import finish_now
 
 PROGRAM = """
 import sys
-import penstock.cli.serve
-from penstock.broker import later
-from penstock.broker.routes import HANDLERS, Route
-from penstock.coordination.slices import finish_now
-from penstock.protocol.apis import APIS
-from penstock.runtime.code_files import KeptCodeFiles
-from penstock.telemetry.requests import RequestMeters
+import headpond.cli.serve
+from headpond.broker import later
+from headpond.broker.routes import HANDLERS, Route
+from headpond.coordination.slices import finish_now
+from headpond.protocol.apis import APIS
+from headpond.runtime.code_files import KeptCodeFiles
+from headpond.telemetry.requests import RequestMeters
 
 finish_now(later.imported((*later.MODULES, *KeptCodeFiles.later_modules)))
 before = set(sys.modules)
@@ -44,8 +44,8 @@ def test_modules_are_imported_one_in_each_slice() -> None:
 
 def test_a_module_that_is_not_there_keeps_no_other_from_being_imported(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    finish_now(later.imported(["penstock.nothing", "string"]))
-    assert "penstock.nothing can't be imported" in caplog.text and "everything is imported" in caplog.text
+    finish_now(later.imported(["headpond.nothing", "string"]))
+    assert "headpond.nothing can't be imported" in caplog.text and "everything is imported" in caplog.text
 
 
 def test_a_module_that_is_broken_keeps_no_other_from_being_imported(

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.handlers import describe_topic_partitions, metadata
-from penstock.cluster import keys
-from penstock.cluster.rows import BrokerRow, Endpoint, PartitionState, encode
-from penstock.cluster.topics import NewTopic
-from penstock.model import ZERO_TOPIC_ID
-from penstock.ports import Put
-from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
-from penstock.protocol.schema.metadata import MetadataRequest
+from headpond.broker.handlers import describe_topic_partitions, metadata
+from headpond.cluster import keys
+from headpond.cluster.rows import BrokerRow, Endpoint, PartitionState, encode
+from headpond.cluster.topics import NewTopic
+from headpond.model import ZERO_TOPIC_ID
+from headpond.ports import Put
+from headpond.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
+from headpond.protocol.schema.metadata import MetadataRequest
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.broker.asking import Asker

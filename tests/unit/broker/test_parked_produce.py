@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.handlers.produce_wire import ProducePrefix, Result
-from penstock.broker.parked import SWEEP_SECONDS, ParkedOne, ParkedProduce, ParkedProduces
-from penstock.model import ErrorCode
-from penstock.protocol.apis import response_decoder
+from headpond.broker.handlers.produce_wire import ProducePrefix, Result
+from headpond.broker.parked import SWEEP_SECONDS, ParkedOne, ParkedProduce, ParkedProduces
+from headpond.model import ErrorCode
+from headpond.protocol.apis import response_decoder
 
 
 class Clock:

@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.broker.security.authorizer import ResourceType
-from penstock.config.transactions import TransactionSettings
-from penstock.coordination.home import Producer
-from penstock.model import ErrorCode
+from headpond.broker.security.authorizer import ResourceType
+from headpond.config.transactions import TransactionSettings
+from headpond.coordination.home import Producer
+from headpond.model import ErrorCode
 from unit.broker.transaction_rig import PARTITIONS, World, data
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.broker.handlers.produce_wire import (
+from headpond.broker.handlers.produce_wire import (
     ProducePrefix,
     Result,
     one_topic_response,
@@ -15,9 +15,9 @@ from penstock.broker.handlers.produce_wire import (
     parse_prefix,
     response,
 )
-from penstock.protocol.apis import request_decoder, request_encoder, response_decoder
-from penstock.protocol.header import decode_request_header, decode_response_header, encode_request_header
-from penstock.protocol.schema.produce import ProduceRequest
+from headpond.protocol.apis import request_decoder, request_encoder, response_decoder
+from headpond.protocol.header import decode_request_header, decode_response_header, encode_request_header
+from headpond.protocol.schema.produce import ProduceRequest
 
 VERSIONS = range(3, 14)
 TOPIC_ID = bytes(range(16))

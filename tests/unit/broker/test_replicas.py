@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.broker.replicas import Replicas
-from penstock.cluster.delta import Delta, PartitionChange
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.rows import PartitionState
-from penstock.model import TopicId
+from headpond.broker.replicas import Replicas
+from headpond.cluster.delta import Delta, PartitionChange
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.rows import PartitionState
+from headpond.model import TopicId
 from unit.storage.storage_rig import TOPIC_ID, TP, Rig, make_batch
 
 OTHER_ID = TopicId(bytes(16 * [9]))

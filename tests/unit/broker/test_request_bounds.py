@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from penstock.broker.context import Context
-from penstock.broker.handlers import consumer_group_heartbeat
-from penstock.broker.handlers.consumer_group_heartbeat import NAMED_MAX
-from penstock.broker.local_markers import LocalMarkers
-from penstock.broker.pacing import SLICE_COST
-from penstock.broker.routes import HANDLERS, handler_module
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.apis import APIS
-from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.facts import FieldFacts, struct_fields
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.broker.context import Context
+from headpond.broker.handlers import consumer_group_heartbeat
+from headpond.broker.handlers.consumer_group_heartbeat import NAMED_MAX
+from headpond.broker.local_markers import LocalMarkers
+from headpond.broker.pacing import SLICE_COST
+from headpond.broker.routes import HANDLERS, handler_module
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.apis import APIS
+from headpond.protocol.errors import MalformedMessage
+from headpond.protocol.facts import FieldFacts, struct_fields
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from support.wire import API_KEYS
 from unit.broker.coordinator_cases import GROUP, ID, TOPIC, Coordinators, with_coordinators
 

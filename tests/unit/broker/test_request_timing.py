@@ -6,13 +6,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.broker.connection import Connection
-from penstock.broker.context import ListenerInfo
-from penstock.broker.server import SWEEP_SECONDS, Server
-from penstock.broker.slots import Slot
-from penstock.broker.timing import serve_timed
-from penstock.config.broker import NetworkSettings
-from penstock.telemetry.requests import RequestMeter, RequestMeters
+from headpond.broker.connection import Connection
+from headpond.broker.context import ListenerInfo
+from headpond.broker.server import SWEEP_SECONDS, Server
+from headpond.broker.slots import Slot
+from headpond.broker.timing import serve_timed
+from headpond.config.broker import NetworkSettings
+from headpond.telemetry.requests import RequestMeter, RequestMeters
 
 KEY, VERSION = 0, 9
 FRAME = (12).to_bytes(4, "big") + bytes([0, KEY, 0, VERSION]) + bytes(8)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.handlers import (
+from headpond.broker.handlers import (
     join_group,
     leave_group,
     offset_commit,
@@ -15,18 +15,18 @@ from penstock.broker.handlers import (
     sync_group,
     txn_offset_commit,
 )
-from penstock.broker.handlers.join_group import PROTOCOLS_MAX
-from penstock.broker.handlers.leave_group import MEMBERS_AT_ONCE
-from penstock.broker.topic_answers import PARTITIONS_AT_ONCE
-from penstock.cluster.topics import NewTopic
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.schema.join_group import JoinGroupRequest
-from penstock.protocol.schema.leave_group import LeaveGroupRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_delete import OffsetDeleteRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.protocol.schema.sync_group import SyncGroupRequest
-from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
+from headpond.broker.handlers.join_group import PROTOCOLS_MAX
+from headpond.broker.handlers.leave_group import MEMBERS_AT_ONCE
+from headpond.broker.topic_answers import PARTITIONS_AT_ONCE
+from headpond.cluster.topics import NewTopic
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.join_group import JoinGroupRequest
+from headpond.protocol.schema.leave_group import LeaveGroupRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_delete import OffsetDeleteRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.sync_group import SyncGroupRequest
+from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
 from unit.broker.coordinator_cases import GROUP, ID, TOPIC, Coordinators, with_coordinators
 
 WIDE = "wide"

@@ -6,12 +6,12 @@ from importlib import import_module
 
 import pytest
 
-from penstock.broker.response_errors import error_codes
-from penstock.protocol.apis import APIS
-from penstock.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnResponse
-from penstock.protocol.schema.api_versions import ApiVersionsResponse
-from penstock.protocol.schema.create_topics import CreateTopicsResponse
-from penstock.protocol.schema.metadata import MetadataResponse
+from headpond.broker.response_errors import error_codes
+from headpond.protocol.apis import APIS
+from headpond.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnResponse
+from headpond.protocol.schema.api_versions import ApiVersionsResponse
+from headpond.protocol.schema.create_topics import CreateTopicsResponse
+from headpond.protocol.schema.metadata import MetadataResponse
 
 
 def test_codes_are_found_at_every_depth_in_order() -> None:

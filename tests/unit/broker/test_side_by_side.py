@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.context import Context
-from penstock.broker.handlers import delete_records, list_offsets
-from penstock.broker.side_by_side import AT_ONCE, side_by_side
-from penstock.coordination.slices import Slices
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.schema.delete_records import DeleteRecordsRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.broker.context import Context
+from headpond.broker.handlers import delete_records, list_offsets
+from headpond.broker.side_by_side import AT_ONCE, side_by_side
+from headpond.coordination.slices import Slices
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.schema.delete_records import DeleteRecordsRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from simulation.harness.clock import ManualClock
 from simulation.harness.workers import SimulatedWorkers
 from unit.broker.coordinator_cases import Coordinators, with_coordinators

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.handlers import (
+from headpond.broker.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
@@ -21,24 +21,24 @@ from penstock.broker.handlers import (
     metadata,
     offset_fetch,
 )
-from penstock.broker.pacing import A_LOOK, A_ROW, SLICE_COST
-from penstock.cluster.image import TopicImage
-from penstock.cluster.rows import PartitionState
-from penstock.coordination.groups.machine import SLICE_GROUPS
-from penstock.coordination.groups.offset_memory import CommittedOffset
-from penstock.coordination.groups.offsets import SLICE_OFFSETS
-from penstock.model import TopicId, TopicPartition
-from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
-from penstock.protocol.schema.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from penstock.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
-from penstock.protocol.schema.describe_producers import DescribeProducersRequest
-from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
-from penstock.protocol.schema.elect_leaders import ElectLeadersRequest
-from penstock.protocol.schema.list_config_resources import ListConfigResourcesRequest
-from penstock.protocol.schema.list_groups import ListGroupsRequest
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.storage.producer_state import ProducerState
+from headpond.broker.pacing import A_LOOK, A_ROW, SLICE_COST
+from headpond.cluster.image import TopicImage
+from headpond.cluster.rows import PartitionState
+from headpond.coordination.groups.machine import SLICE_GROUPS
+from headpond.coordination.groups.offset_memory import CommittedOffset
+from headpond.coordination.groups.offsets import SLICE_OFFSETS
+from headpond.model import TopicId, TopicPartition
+from headpond.protocol.schema.describe_configs import DescribeConfigsRequest
+from headpond.protocol.schema.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from headpond.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
+from headpond.protocol.schema.describe_producers import DescribeProducersRequest
+from headpond.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
+from headpond.protocol.schema.elect_leaders import ElectLeadersRequest
+from headpond.protocol.schema.list_config_resources import ListConfigResourcesRequest
+from headpond.protocol.schema.list_groups import ListGroupsRequest
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.storage.producer_state import ProducerState
 from unit.broker.coordinator_cases import GROUP, TOPIC, Coordinators, with_coordinators
 
 BROKER, GROUP_SETTINGS = 4, 32

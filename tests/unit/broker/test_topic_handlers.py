@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.context import Principal
-from penstock.broker.handlers import create_partitions, create_topics, delete_topics
-from penstock.broker.security.authorizer import Operation, ResourceType
-from penstock.cluster.topics import NewTopic
-from penstock.model import ZERO_TOPIC_ID
-from penstock.protocol.schema.create_partitions import CreatePartitionsRequest
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.delete_topics import DeleteTopicsRequest
+from headpond.broker.context import Principal
+from headpond.broker.handlers import create_partitions, create_topics, delete_topics
+from headpond.broker.security.authorizer import Operation, ResourceType
+from headpond.cluster.topics import NewTopic
+from headpond.model import ZERO_TOPIC_ID
+from headpond.protocol.schema.create_partitions import CreatePartitionsRequest
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.delete_topics import DeleteTopicsRequest
 from unit.broker.asking import Asker
 from unit.cluster.small_cluster import SmallCluster, with_cluster
 

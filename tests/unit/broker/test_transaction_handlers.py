@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.context import Principal
-from penstock.broker.handlers import (
+from headpond.broker.context import Principal
+from headpond.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     describe_transactions,
@@ -18,18 +18,18 @@ from penstock.broker.handlers import (
     init_producer_id,
     list_transactions,
 )
-from penstock.broker.security.authorizer import Operation, ResourceType
-from penstock.cluster.topics import NewTopic
-from penstock.coordination.home import Producer
-from penstock.coordination.transactions.verifier import produce_error, verification_error
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest
-from penstock.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnRequest
-from penstock.protocol.schema.describe_transactions import DescribeTransactionsRequest
-from penstock.protocol.schema.end_txn import EndTxnRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.list_transactions import ListTransactionsRequest
+from headpond.broker.security.authorizer import Operation, ResourceType
+from headpond.cluster.topics import NewTopic
+from headpond.coordination.home import Producer
+from headpond.coordination.transactions.verifier import produce_error, verification_error
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest
+from headpond.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnRequest
+from headpond.protocol.schema.describe_transactions import DescribeTransactionsRequest
+from headpond.protocol.schema.end_txn import EndTxnRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.list_transactions import ListTransactionsRequest
 from unit.broker.asking import Asker
 from unit.cluster.small_cluster import SmallCluster, with_cluster
 from unit.coordination.test_coordinator_runtime import Home

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.coordination.home import Ended, Producer
-from penstock.coordination.transactions.markers import Marker
-from penstock.model import ErrorCode, TopicPartition
-from penstock.storage.txn_index import AbortedTxn
+from headpond.coordination.home import Ended, Producer
+from headpond.coordination.transactions.markers import Marker
+from headpond.model import ErrorCode, TopicPartition
+from headpond.storage.txn_index import AbortedTxn
 from unit.broker.transaction_rig import PARTITIONS, World, data
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from penstock.broker.handlers import add_offsets_to_txn, find_coordinator, list_transactions, txn_offset_commit
-from penstock.coordination.home import KeyValue, Producer
-from penstock.model import ErrorCode
-from penstock.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.list_transactions import ListTransactionsRequest
-from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
+from headpond.broker.handlers import add_offsets_to_txn, find_coordinator, list_transactions, txn_offset_commit
+from headpond.coordination.home import KeyValue, Producer
+from headpond.model import ErrorCode
+from headpond.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.list_transactions import ListTransactionsRequest
+from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
 from unit.broker.test_transaction_handlers import ID, Coordinated, coordinated, settle
 from unit.coordination.test_coordinator_runtime import Home
 

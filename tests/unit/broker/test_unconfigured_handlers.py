@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.handlers import (
+from headpond.broker.handlers import (
     create_acls,
     delete_acls,
     describe_acls,
@@ -16,16 +16,16 @@ from penstock.broker.handlers import (
     elect_leaders,
     list_partition_reassignments,
 )
-from penstock.model import ErrorCode
-from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.schema.create_acls import CreateAclsRequest
-from penstock.protocol.schema.delete_acls import DeleteAclsRequest
-from penstock.protocol.schema.describe_acls import DescribeAclsRequest
-from penstock.protocol.schema.describe_client_quotas import DescribeClientQuotasRequest
-from penstock.protocol.schema.describe_producers import DescribeProducersRequest
-from penstock.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
-from penstock.protocol.schema.elect_leaders import ElectLeadersRequest
-from penstock.protocol.schema.list_partition_reassignments import ListPartitionReassignmentsRequest
+from headpond.model import ErrorCode
+from headpond.protocol.errors import MalformedMessage
+from headpond.protocol.schema.create_acls import CreateAclsRequest
+from headpond.protocol.schema.delete_acls import DeleteAclsRequest
+from headpond.protocol.schema.describe_acls import DescribeAclsRequest
+from headpond.protocol.schema.describe_client_quotas import DescribeClientQuotasRequest
+from headpond.protocol.schema.describe_producers import DescribeProducersRequest
+from headpond.protocol.schema.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from headpond.protocol.schema.elect_leaders import ElectLeadersRequest
+from headpond.protocol.schema.list_partition_reassignments import ListPartitionReassignmentsRequest
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.broker.asking import Asker

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from penstock.broker import letting_go, turns
-from penstock.broker.fetch_sessions import FetchPartition
-from penstock.broker.handlers import fetch_open, fetch_wide
-from penstock.broker.handlers.fetch_read import FetchReader
-from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.frame import FrameReader
-from penstock.protocol.schema.fetch import FetchRequest
+from headpond.broker import letting_go, turns
+from headpond.broker.fetch_sessions import FetchPartition
+from headpond.broker.handlers import fetch_open, fetch_wide
+from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.protocol.errors import MalformedMessage
+from headpond.protocol.frame import FrameReader
+from headpond.protocol.schema.fetch import FetchRequest
 from unit.broker.fetch_rig import FetchWorld, rows, run
 
 MANY = 1_300
@@ -175,7 +175,7 @@ def test_a_wide_fetch_whose_client_has_gone_while_it_was_read_is_not_parked(
     weight_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("penstock.broker.parked_fetch.PARKED_WEIGHT_MAX", weight_max)
+        monkeypatch.setattr("headpond.broker.parked_fetch.PARKED_WEIGHT_MAX", weight_max)
         tasks = len(world.rig.tasks)
         client = world.client()
         reading = asyncio.Event()
@@ -269,7 +269,7 @@ def test_a_session_for_which_there_is_no_memory_is_answered_as_one_that_was_evic
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("penstock.broker.fetch_sessions.SESSIONS_BYTES_MAX", 300 * MANY)
+        monkeypatch.setattr("headpond.broker.fetch_sessions.SESSIONS_BYTES_MAX", 300 * MANY)
         client = world.client()
         client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
         session_id = (await client.answer()).session_id

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from penstock.broker.connection import Connection
-from penstock.broker.handlers.produce import API, ProduceHandler
-from penstock.broker.handlers.produce_transactions import ProduceTransactions
-from penstock.broker.handlers.produce_wide import WideProduces
-from penstock.broker.handlers.produce_wire import ELEMENTS_BY_HAND, count_elements
-from penstock.broker.parked import ParkedProduces
-from penstock.broker.security.authorizer import AllowAll
-from penstock.broker.turns import Turns
-from penstock.config.transactions import TransactionSettings
-from penstock.coordination.slices import Slices
-from penstock.protocol.apis import request_encoder, response_decoder
-from penstock.protocol.schema.produce import ProduceRequest, ProduceResponse
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.connection import Connection
+from headpond.broker.handlers.produce import API, ProduceHandler
+from headpond.broker.handlers.produce_transactions import ProduceTransactions
+from headpond.broker.handlers.produce_wide import WideProduces
+from headpond.broker.handlers.produce_wire import ELEMENTS_BY_HAND, count_elements
+from headpond.broker.parked import ParkedProduces
+from headpond.broker.security.authorizer import AllowAll
+from headpond.broker.turns import Turns
+from headpond.config.transactions import TransactionSettings
+from headpond.coordination.slices import Slices
+from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.schema.produce import ProduceRequest, ProduceResponse
+from headpond.telemetry.requests import RequestMeters
 from simulation.harness.workers import SimulatedWorkers
 from support.wire import request_header
 from unit.broker.connection_rig import INFO, Transport

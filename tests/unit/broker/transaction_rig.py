@@ -6,26 +6,26 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
-from penstock.broker.context import ANONYMOUS
-from penstock.broker.handlers.produce import ProduceHandler
-from penstock.broker.handlers.produce_transactions import ProduceTransactions
-from penstock.broker.local_markers import LocalMarkers
-from penstock.broker.parked import ParkedProduces
-from penstock.broker.replicas import Replica, Replicas
-from penstock.broker.security.authorizer import AllowAll, Authorizer
-from penstock.broker.slots import Slot
-from penstock.broker.turns import Turns
-from penstock.cluster.delta import Delta, PartitionChange
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.rows import PartitionState
-from penstock.config.transactions import TransactionSettings
-from penstock.coordination.home import Ended, Producer
-from penstock.coordination.slices import Slices
-from penstock.coordination.transactions.markers import Marker
-from penstock.model import ErrorCode, TopicId, TopicPartition
-from penstock.protocol.apis import request_encoder, response_decoder
-from penstock.protocol.schema.produce import ProduceRequest
-from penstock.telemetry.requests import RequestMeters
+from headpond.broker.context import ANONYMOUS
+from headpond.broker.handlers.produce import ProduceHandler
+from headpond.broker.handlers.produce_transactions import ProduceTransactions
+from headpond.broker.local_markers import LocalMarkers
+from headpond.broker.parked import ParkedProduces
+from headpond.broker.replicas import Replica, Replicas
+from headpond.broker.security.authorizer import AllowAll, Authorizer
+from headpond.broker.slots import Slot
+from headpond.broker.turns import Turns
+from headpond.cluster.delta import Delta, PartitionChange
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.rows import PartitionState
+from headpond.config.transactions import TransactionSettings
+from headpond.coordination.home import Ended, Producer
+from headpond.coordination.slices import Slices
+from headpond.coordination.transactions.markers import Marker
+from headpond.model import ErrorCode, TopicId, TopicPartition
+from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.schema.produce import ProduceRequest
+from headpond.telemetry.requests import RequestMeters
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build
 from support.wire import request_header

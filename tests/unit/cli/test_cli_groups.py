@@ -1,4 +1,4 @@
-"""What the options of ``penstock groups`` and ``penstock transactions`` mean, and how partitions are told."""
+"""What the options of ``headpond groups`` and ``headpond transactions`` mean, and how partitions are told."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import argparse
 
 import pytest
 
-from penstock.cli.arguments import offset_number
-from penstock.cli.groups import shift_number, topic_option
-from penstock.cli.groups_show import PartitionLag, partitions_in_words
-from penstock.cli.main import main
-from penstock.client.groups import GroupOffset
-from penstock.model import TopicPartition
+from headpond.cli.arguments import offset_number
+from headpond.cli.groups import shift_number, topic_option
+from headpond.cli.groups_show import PartitionLag, partitions_in_words
+from headpond.cli.main import main
+from headpond.client.groups import GroupOffset
+from headpond.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
 

@@ -1,4 +1,4 @@
-"""``penstock log dump`` and ``verify``: sound files are told, and every kind of damage is named with its place."""
+"""``headpond log dump`` and ``verify``: sound files are told, and every kind of damage is named with its place."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from penstock.cli.main import main
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.protocol.records.header import stamp
-from penstock.storage.producer_snapshot import SnapshotEntry, encode_snapshot
-from penstock.storage.txn_index import AbortedTxn, encode
+from headpond.cli.main import main
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.protocol.records.header import stamp
+from headpond.storage.producer_snapshot import SnapshotEntry, encode_snapshot
+from headpond.storage.txn_index import AbortedTxn, encode
 from support.batches import Rec, build
 
 NAME = "00000000000000000000"
@@ -77,7 +77,7 @@ class Said:
 
 
 @pytest.fixture
-def penstock(capfd: pytest.CaptureFixture[str]) -> Any:
+def headpond(capfd: pytest.CaptureFixture[str]) -> Any:
     def run(*arguments: object) -> Said:
         code = main([str(each) for each in arguments])
         return Said(code, *capfd.readouterr())
@@ -85,8 +85,8 @@ def penstock(capfd: pytest.CaptureFixture[str]) -> Any:
     return run
 
 
-def verify(penstock: Any, path: object, *arguments: str) -> Said:
-    said: Said = penstock("log", "verify", path, "--json", *arguments)
+def verify(headpond: Any, path: object, *arguments: str) -> Said:
+    said: Said = headpond("log", "verify", path, "--json", *arguments)
     assert said.code == (1 if said.document["faults"] else 0)
     return said
 
@@ -115,62 +115,62 @@ def special(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
 def test_what_is_no_file_is_a_fault_and_the_rest_is_read(
-    folder: Folder, penstock: Any, special: Any, suffix: str
+    folder: Folder, headpond: Any, special: Any, suffix: str
 ) -> None:
     other = Folder(folder.data_dir / "next")
     other.path.rename(folder.data_dir / "orders-1")
     why = special(folder.file(suffix))
-    said = verify(penstock, folder.data_dir)
+    said = verify(headpond, folder.data_dir)
     assert f"{NAME}{suffix}: can't be read: {why}" in said.faults
     assert said.document["batches"] == (3 if suffix == ".log" else 6)
-    dumped = penstock("log", "dump", folder.data_dir)
+    dumped = headpond("log", "dump", folder.data_dir)
     assert f"!! {folder.file(suffix)}: {why}" in dumped.out and dumped.code == 1
-    alone = penstock("log", "dump", folder.file(suffix))
-    assert alone.err == f"penstock: {folder.file(suffix)}: {why}\n" and alone.code == 1
+    alone = headpond("log", "dump", folder.file(suffix))
+    assert alone.err == f"headpond: {folder.file(suffix)}: {why}\n" and alone.code == 1
 
 
-def test_folders_that_are_links_to_one_above_have_an_end(folder: Folder, penstock: Any) -> None:
+def test_folders_that_are_links_to_one_above_have_an_end(folder: Folder, headpond: Any) -> None:
     for name in ("self", "again"):
         (folder.path / name).symlink_to(folder.data_dir)
-    assert verify(penstock, folder.data_dir).faults == []
-    assert penstock("log", "dump", folder.data_dir).code == 0
+    assert verify(headpond, folder.data_dir).faults == []
+    assert headpond("log", "dump", folder.data_dir).code == 0
 
 
 # --- sound files ------------------------------------------------------------------------------------------------------
 
 
-def test_a_sound_folder_has_no_fault(folder: Folder, penstock: Any) -> None:
-    said = verify(penstock, folder.path, "--records")
+def test_a_sound_folder_has_no_fault(folder: Folder, headpond: Any) -> None:
+    said = verify(headpond, folder.path, "--records")
     assert said.faults == []
     assert (said.document["partitions"], said.document["batches"], said.document["records"]) == (1, 3, 30)
-    plain = penstock("log", "verify", folder.path)
+    plain = headpond("log", "verify", folder.path)
     assert plain.out.strip().endswith("3 batches, 30 records: no faults") and plain.code == 0
 
 
-def test_the_batches_of_a_segment_are_listed_in_order(folder: Folder, penstock: Any) -> None:
-    found = penstock("log", "dump", folder.file(".log"), "--json").lines
+def test_the_batches_of_a_segment_are_listed_in_order(folder: Folder, headpond: Any) -> None:
+    found = headpond("log", "dump", folder.file(".log"), "--json").lines
     assert [(each["kind"], each["base_offset"], each["last_offset"], each["codec"]) for each in found] == [
         ("batch", 0, 9, "none"),
         ("batch", 10, 19, "zstd"),
         ("batch", 20, 29, "none"),
     ]
     assert [each["position"] for each in found] == [0, *(len(b"".join(folder.batches[:n])) for n in (1, 2))]
-    text = penstock("log", "dump", folder.file(".log"))
+    text = headpond("log", "dump", folder.file(".log"))
     assert "10-19" in text.out and "zstd" in text.out and text.code == 0
 
 
-def test_records_are_shown_with_bytes_that_are_no_text_as_base64(folder: Folder, penstock: Any) -> None:
+def test_records_are_shown_with_bytes_that_are_no_text_as_base64(folder: Folder, headpond: Any) -> None:
     headers = [("h", b"\xff"), ("n", None)]
     folder.write(".log", _batch(0, [Rec(b"\xff\xfe", "clé".encode(), headers), Rec(None, None)]))  # type: ignore[list-item]
-    records = list(penstock("log", "dump", folder.file(".log"), "--records", "--json").lines[1:])
+    records = list(headpond("log", "dump", folder.file(".log"), "--records", "--json").lines[1:])
     first, second = records
     assert (first["key"], first["value_base64"]) == ("clé", "//4=")
     assert first["headers"] == [{"key": "h", "value_base64": "/w=="}, {"key": "n", "value": None}]
     assert (second["offset"], second["key"], second["value"]) == (1, None, None)
-    assert "base64://4=" in penstock("log", "dump", folder.file(".log"), "--records").out
+    assert "base64://4=" in headpond("log", "dump", folder.file(".log"), "--records").out
 
 
-def test_what_stands_in_files_is_shown_and_not_obeyed(folder: Folder, penstock: Any) -> None:
+def test_what_stands_in_files_is_shown_and_not_obeyed(folder: Folder, headpond: Any) -> None:
     evil = "\x1b]0;t\x07\x9b2J\x7f"
     folder.write(".log", _batch(0, [Rec(evil.encode(), evil.encode(), [(evil, evil.encode())])]))  # type: ignore[list-item]
     (folder.data_dir / "meta.properties").write_text(f"version=1\ncluster.id=x{evil}\nnode.id=1\n")
@@ -178,23 +178,23 @@ def test_what_stands_in_files_is_shown_and_not_obeyed(folder: Folder, penstock: 
     (folder.data_dir / f"{evil.replace('/', '')}-0").mkdir()
     (folder.data_dir / f"{evil}-0" / f"{NAME}.log").write_bytes(b"garbage")
     for command in (("dump", "--records"), ("verify",)):
-        said = penstock("log", *command, folder.data_dir)
+        said = headpond("log", *command, folder.data_dir)
         assert "\\x1b" in said.out or "\\u001b" in said.out
         assert all(line.isprintable() for line in (said.out + said.err).split("\n"))
 
 
-def test_a_transaction_marker_is_shown_as_what_it_is(folder: Folder, penstock: Any) -> None:
+def test_a_transaction_marker_is_shown_as_what_it_is(folder: Folder, headpond: Any) -> None:
     marker = Rec(struct.pack(">hi", 0, 7), struct.pack(">hh", 0, 1))
     control = _batch(0, [marker], attributes=0x30, producer_id=5, producer_epoch=1)  # type: ignore[list-item]
     folder.write(".log", control)
-    assert "commit marker, coordinator epoch 7" in penstock("log", "dump", folder.file(".log"), "--records").out
+    assert "commit marker, coordinator epoch 7" in headpond("log", "dump", folder.file(".log"), "--records").out
 
 
-def test_the_other_files_are_shown(folder: Folder, penstock: Any) -> None:
+def test_the_other_files_are_shown(folder: Folder, headpond: Any) -> None:
     folder.write(".snapshot", encode_snapshot([SnapshotEntry(5, 1, 9, -1, 0, TIME_MS, 0, -1)]))
     folder.write(".txnindex", encode([AbortedTxn(5, 0, 9, 20)]))
     (folder.data_dir / "recovery-point-offset-checkpoint").write_text("0\n1\norders 0 30\n")
-    said = penstock("log", "dump", folder.data_dir, "--json")
+    said = headpond("log", "dump", folder.data_dir, "--json")
     found = {(Path(line["file"]).name, line["kind"]) for line in said.lines}
     assert found == {
         (NAME + ".log", "batch"),
@@ -209,40 +209,40 @@ def test_the_other_files_are_shown(folder: Folder, penstock: Any) -> None:
     assert said.code == 0
 
 
-def test_space_that_an_index_has_set_aside_is_no_fault(folder: Folder, penstock: Any) -> None:
+def test_space_that_an_index_has_set_aside_is_no_fault(folder: Folder, headpond: Any) -> None:
     """A Kafka that runs, or was killed, has indexes of 10 MiB with zeros at the end."""
     for suffix, entry_bytes in ((".index", 8), (".timeindex", 12)):
         path = Path(folder.file(suffix))
         path.write_bytes(path.read_bytes() + bytes(entry_bytes * 1_000))
-    assert verify(penstock, folder.path).faults == []
-    assert len(penstock("log", "dump", folder.file(".index"), "--json").lines) == 2
+    assert verify(headpond, folder.path).faults == []
+    assert len(headpond("log", "dump", folder.file(".index"), "--json").lines) == 2
 
 
 def test_an_entry_may_name_the_last_of_several_batches_that_were_appended_at_once(
-    folder: Folder, penstock: Any
+    folder: Folder, headpond: Any
 ) -> None:
     folder.write(".index", struct.pack(">ii", 29, len(folder.batches[0])))
-    assert verify(penstock, folder.path).faults == []
+    assert verify(headpond, folder.path).faults == []
 
 
 # --- damage -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_flipped_bit_is_found_and_the_batches_behind_it_are_still_read(folder: Folder, penstock: Any) -> None:
+def test_a_flipped_bit_is_found_and_the_batches_behind_it_are_still_read(folder: Folder, headpond: Any) -> None:
     data = bytearray(b"".join(folder.batches))
     data[len(folder.batches[0]) - 3] ^= 1
     folder.write(".log", bytes(data))
-    said = verify(penstock, folder.path)
+    said = verify(headpond, folder.path)
     (fault,) = said.faults
     assert fault.startswith(f"{NAME}.log: the batch at offset 0, position 0: the CRC is 0x")
     assert said.document["batches"] == 3
-    dumped = penstock("log", "dump", folder.file(".log"))
+    dumped = headpond("log", "dump", folder.file(".log"))
     assert "!! the CRC is" in dumped.out and dumped.code == 1 and "1 fault" in dumped.err
 
 
-def test_a_file_that_ends_inside_a_batch_is_found(folder: Folder, penstock: Any) -> None:
+def test_a_file_that_ends_inside_a_batch_is_found(folder: Folder, headpond: Any) -> None:
     Path(folder.file(".log")).write_bytes(b"".join(folder.batches)[:-5])
-    faults = verify(penstock, folder.path).faults
+    faults = verify(headpond, folder.path).faults
     expected = len(folder.batches[2])
     assert any(f"the file ends inside a batch: {expected - 5} of its {expected} bytes are there" in f for f in faults)
 
@@ -257,26 +257,26 @@ def test_a_file_that_ends_inside_a_batch_is_found(folder: Folder, penstock: Any)
     ],
     ids=["garbage", "zeros", "three bytes", "a length of 2 GiB"],
 )
-def test_what_is_no_batch_is_named_with_its_place(folder: Folder, penstock: Any, rest: bytes, says: str) -> None:
+def test_what_is_no_batch_is_named_with_its_place(folder: Folder, headpond: Any, rest: bytes, says: str) -> None:
     whole = b"".join(folder.batches)
     folder.write(".log", whole + rest)
-    (fault,) = verify(penstock, folder.path).faults
+    (fault,) = verify(headpond, folder.path).faults
     assert f"position {len(whole)}: {says}" in fault
 
 
-def test_offsets_that_go_back_are_found(folder: Folder, penstock: Any) -> None:
+def test_offsets_that_go_back_are_found(folder: Folder, headpond: Any) -> None:
     folder.write(".log", folder.batches[1] + folder.batches[0])
     Path(folder.file(".index")).unlink()
     Path(folder.file(".timeindex")).unlink()
-    assert any("offset 0 can't follow 19" in fault for fault in verify(penstock, folder.path).faults)
+    assert any("offset 0 can't follow 19" in fault for fault in verify(headpond, folder.path).faults)
 
 
-def test_records_that_do_not_add_up_are_found_when_asked_for(folder: Folder, penstock: Any) -> None:
+def test_records_that_do_not_add_up_are_found_when_asked_for(folder: Folder, headpond: Any) -> None:
     folder.write(".log", _batch(0, [b"v"] * 5, count=4, last_offset_delta=4))
     for suffix in (".index", ".timeindex"):
         Path(folder.file(suffix)).unlink()
-    assert verify(penstock, folder.path).faults == []  # the CRC is right
-    (fault,) = verify(penstock, folder.path, "--records").faults
+    assert verify(headpond, folder.path).faults == []  # the CRC is right
+    (fault,) = verify(headpond, folder.path, "--records").faults
     assert "records can't be read" in fault
 
 
@@ -295,39 +295,39 @@ def test_records_that_do_not_add_up_are_found_when_asked_for(folder: Folder, pen
     ids=lambda value: str(value)[:30],
 )
 def test_a_damaged_index_or_snapshot_is_found(
-    folder: Folder, penstock: Any, suffix: str, data: bytes, says: str
+    folder: Folder, headpond: Any, suffix: str, data: bytes, says: str
 ) -> None:
     folder.write(suffix, data)
-    (fault, *_) = verify(penstock, folder.path).faults
+    (fault, *_) = verify(headpond, folder.path).faults
     assert fault.startswith(NAME + suffix) and says in fault
-    dumped = penstock("log", "dump", folder.file(suffix))
+    dumped = headpond("log", "dump", folder.file(suffix))
     assert says in dumped.out and dumped.code == 1
 
 
-def test_an_entry_that_would_skip_records_is_found(folder: Folder, penstock: Any) -> None:
+def test_an_entry_that_would_skip_records_is_found(folder: Folder, headpond: Any) -> None:
     folder.write(".index", struct.pack(">ii", 5, len(folder.batches[0])))
-    (fault,) = verify(penstock, folder.path).faults
+    (fault,) = verify(headpond, folder.path).faults
     assert "the batch there begins at 10" in fault
 
 
-def test_segments_that_overlap_are_found(folder: Folder, penstock: Any) -> None:
+def test_segments_that_overlap_are_found(folder: Folder, headpond: Any) -> None:
     (folder.path / "00000000000000000025.log").write_bytes(_batch(25, [b"v"] * 10))
-    (fault,) = verify(penstock, folder.path).faults
+    (fault,) = verify(headpond, folder.path).faults
     assert fault == "00000000000000000025.log: it begins before the segment in front of it ends (30)"
 
 
-def test_leader_epochs_that_contradict_the_batches_are_found(folder: Folder, penstock: Any) -> None:
+def test_leader_epochs_that_contradict_the_batches_are_found(folder: Folder, headpond: Any) -> None:
     (folder.path / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n4 10\n")
-    (fault, *_) = verify(penstock, folder.path).faults
+    (fault, *_) = verify(headpond, folder.path).faults
     assert "leader epoch 0, but leader-epoch-checkpoint says 4" in fault
 
 
-def test_leader_epochs_that_fall_are_found(folder: Folder, penstock: Any) -> None:
+def test_leader_epochs_that_fall_are_found(folder: Folder, headpond: Any) -> None:
     (folder.path / "leader-epoch-checkpoint").unlink()
     folder.write(".log", _batch(0, [b"v"] * 10, leader_epoch=3, timestamp_ms=TIME_MS + 5) + folder.batches[1])
     folder.write(".index", b"")
     folder.write(".timeindex", b"")
-    (fault,) = verify(penstock, folder.path).faults
+    (fault,) = verify(headpond, folder.path).faults
     assert "leader epoch 0 after 3" in fault
 
 
@@ -340,29 +340,29 @@ def test_leader_epochs_that_fall_are_found(folder: Folder, penstock: Any) -> Non
         "cleaner-offset-checkpoint",
     ],
 )
-def test_a_checkpoint_beyond_the_end_of_its_log_is_found(folder: Folder, penstock: Any, name: str) -> None:
+def test_a_checkpoint_beyond_the_end_of_its_log_is_found(folder: Folder, headpond: Any, name: str) -> None:
     (folder.data_dir / name).write_text("0\n2\norders 0 31\nother 0 7\n")
-    (fault,) = verify(penstock, folder.data_dir).faults
+    (fault,) = verify(headpond, folder.data_dir).faults
     assert fault == f"{name}: orders-0 is at offset 31, its log ends at 30"
 
 
-def test_a_malformed_checkpoint_is_found(folder: Folder, penstock: Any) -> None:
+def test_a_malformed_checkpoint_is_found(folder: Folder, headpond: Any) -> None:
     (folder.path / "leader-epoch-checkpoint").write_text("0\n7\n0 0\n")
-    (fault,) = verify(penstock, folder.path).faults
+    (fault,) = verify(headpond, folder.path).faults
     assert fault.startswith("leader-epoch-checkpoint: ")
 
 
-def test_a_file_full_of_faults_is_told_by_its_first(folder: Folder, penstock: Any) -> None:
+def test_a_file_full_of_faults_is_told_by_its_first(folder: Folder, headpond: Any) -> None:
     bad = b"".join(_batch(offset, [b"v"], crc=1) for offset in range(100))
     folder.write(".log", bad)
-    faults = [fault for fault in verify(penstock, folder.path).faults if ".log" in fault]
+    faults = [fault for fault in verify(headpond, folder.path).faults if ".log" in fault]
     assert len(faults) == 21 and faults[-1].endswith("and 80 more faults")
 
 
 # --- wrong paths ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_not_there_or_not_a_broker_s_is_refused_in_one_sentence(tmp_path: Path, penstock: Any) -> None:
+def test_what_is_not_there_or_not_a_broker_s_is_refused_in_one_sentence(tmp_path: Path, headpond: Any) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     (tmp_path / "python-3").mkdir()  # named as a partition's folder, and none
     for path, says in (
@@ -370,23 +370,23 @@ def test_what_is_not_there_or_not_a_broker_s_is_refused_in_one_sentence(tmp_path
         (tmp_path / "notes.txt", "is no file of a broker"),
     ):
         for action in ("dump", "verify"):
-            said = penstock("log", action, path)
+            said = headpond("log", action, path)
             assert (said.code, said.out) == (1, "") and says in said.err and len(said.err.splitlines()) == 1
-    assert "neither a data folder nor a partition's" in penstock("log", "verify", tmp_path).err
-    assert "no file of a broker in" in penstock("log", "dump", tmp_path).err
+    assert "neither a data folder nor a partition's" in headpond("log", "verify", tmp_path).err
+    assert "no file of a broker in" in headpond("log", "dump", tmp_path).err
 
 
-def test_a_text_that_calls_itself_a_segment_is_garbage_from_its_first_byte(tmp_path: Path, penstock: Any) -> None:
+def test_a_text_that_calls_itself_a_segment_is_garbage_from_its_first_byte(tmp_path: Path, headpond: Any) -> None:
     path = tmp_path / f"{NAME}.log"
     path.write_text("this is no segment but the notes of somebody who likes the suffix .log\n")
-    said = penstock("log", "dump", path)
+    said = headpond("log", "dump", path)
     assert said.code == 1 and "!! no batch starts like this" in said.out
 
 
-def test_nothing_is_written(folder: Folder, penstock: Any) -> None:
+def test_nothing_is_written(folder: Folder, headpond: Any) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.data_dir.rglob("*")}
-    penstock("log", "verify", folder.data_dir, "--records")
-    penstock("log", "dump", folder.data_dir, "--records")
+    headpond("log", "verify", folder.data_dir, "--records")
+    headpond("log", "dump", folder.data_dir, "--records")
     assert {path: path.stat().st_mtime_ns for path in folder.data_dir.rglob("*")} == before
 
 
@@ -437,36 +437,36 @@ MISSING = f"{NAME}.txnindex: it has no entry for the transaction that was aborte
 
 @pytest.mark.parametrize("lost", ["the file", "its entries"])
 def test_an_aborted_transaction_that_readers_would_not_be_told_of_is_a_fault(
-    transactions: Transactions, lost: str, penstock: Any
+    transactions: Transactions, lost: str, headpond: Any
 ) -> None:
     transactions.checkpoint(5)
-    assert verify(penstock, transactions.data_dir).faults == []
+    assert verify(headpond, transactions.data_dir).faults == []
     if lost == "the file":
         Path(transactions.file(".txnindex")).unlink()
     else:
         transactions.write(".txnindex", b"")
-    assert verify(penstock, transactions.data_dir).faults == [MISSING]
-    assert verify(penstock, transactions.path).faults == [MISSING]
-    said = penstock("log", "verify", transactions.data_dir)
+    assert verify(headpond, transactions.data_dir).faults == [MISSING]
+    assert verify(headpond, transactions.path).faults == [MISSING]
+    said = headpond("log", "verify", transactions.data_dir)
     assert ".txnindex that stays where it is" in said.err and said.code == 1
 
 
 def test_entries_that_the_recovery_point_does_not_vouch_for_may_be_on_their_way(
-    transactions: Transactions, penstock: Any
+    transactions: Transactions, headpond: Any
 ) -> None:
     Path(transactions.file(".txnindex")).unlink()
     transactions.checkpoint(2)
-    assert verify(penstock, transactions.data_dir).faults == verify(penstock, transactions.path).faults == []
+    assert verify(headpond, transactions.data_dir).faults == verify(headpond, transactions.path).faults == []
 
 
-def test_of_a_folder_that_was_set_aside_no_entries_are_promised(transactions: Transactions, penstock: Any) -> None:
+def test_of_a_folder_that_was_set_aside_no_entries_are_promised(transactions: Transactions, headpond: Any) -> None:
     Path(transactions.file(".txnindex")).unlink()
     transactions.checkpoint(5)
     transactions.path.rename(transactions.data_dir / f"orders-0.{'0' * 32}-stray")
-    assert verify(penstock, transactions.data_dir).faults == []
+    assert verify(headpond, transactions.data_dir).faults == []
 
 
-def test_behind_a_gap_that_compaction_left_nobody_misses_an_entry(transactions: Transactions, penstock: Any) -> None:
+def test_behind_a_gap_that_compaction_left_nobody_misses_an_entry(transactions: Transactions, headpond: Any) -> None:
     """The end of the transaction of record 3 is gone, and so are the records of the one that was aborted at 7."""
     transactions.write(".log", b"".join([*transactions.parts()[:3], _marker(7, is_abort=True)]))
-    assert verify(penstock, transactions.path).faults == []
+    assert verify(headpond, transactions.path).faults == []

@@ -12,8 +12,8 @@ from functools import partial
 
 import pytest
 
-from penstock.cli import main as main_module
-from penstock.cli.arguments import (
+from headpond.cli import main as main_module
+from headpond.cli.arguments import (
     command_named,
     count,
     name_and_value,
@@ -23,10 +23,10 @@ from penstock.cli.arguments import (
     replica_count,
     size_bytes,
 )
-from penstock.cli.consume import offset_option, timestamp_option
-from penstock.cli.failures import CommandFailed, WrongUsage, counted, in_words
-from penstock.cli.main import COMMANDS, build_parser, main
-from support.broker import penstock_command, penstock_environment
+from headpond.cli.consume import offset_option, timestamp_option
+from headpond.cli.failures import CommandFailed, WrongUsage, counted, in_words
+from headpond.cli.main import COMMANDS, build_parser, main
+from support.broker import headpond_command, headpond_environment
 
 
 def all_parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -62,20 +62,20 @@ def test_what_a_command_says_it_runs_is_there() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ([], "penstock: COMMAND is missing; penstock --help shows how"),
-        (["sreve"], "penstock: unknown command sreve (did you mean serve?)"),
-        (["topics", "lst"], "penstock topics: unknown action lst (did you mean list?)"),
+        ([], "headpond: COMMAND is missing; headpond --help shows how"),
+        (["sreve"], "headpond: unknown command sreve (did you mean serve?)"),
+        (["topics", "lst"], "headpond topics: unknown action lst (did you mean list?)"),
         (
             ["produce", "t", "--ack", "1"],
-            "penstock produce: unknown option --ack (did you mean --acks?); penstock produce --help",
+            "headpond produce: unknown option --ack (did you mean --acks?); headpond produce --help",
         ),
         (
             ["topics", "create", "t", "--partitons=3"],
-            "penstock topics create: unknown option --partitons=3 (did you",
+            "headpond topics create: unknown option --partitons=3 (did you",
         ),
-        (["topics", "list", "t"], "penstock topics list: t is one argument too many"),
+        (["topics", "list", "t"], "headpond topics list: t is one argument too many"),
         (["produce", "t", "--acks", "2"], "invalid value 2 for --acks (all, 1, 0)"),
-        (["topics", "create"], "penstock topics create: NAME is missing"),
+        (["topics", "create"], "headpond topics create: NAME is missing"),
         (["topics", "create", "t", "--partitions", "99999999999"], "99999999999 is more than there can be: 2,147,483"),
         (["topics", "alter", "t", "--partitions", "2147483648"], "2147483648 is more than there can be: 2,147,483,647"),
         (["topics", "create", "t", "--replication-factor", "70000"], "70000 is more than there can be: 32,767"),
@@ -118,9 +118,9 @@ def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(
 @pytest.mark.parametrize(
     ("raised", "code", "says"),
     [
-        (CommandFailed("it broke; mend it"), 1, "penstock: it broke; mend it\n"),
-        (WrongUsage("say it right"), 2, "penstock: say it right\n"),
-        (PermissionError(errno.EACCES, "Permission denied", "/x"), 1, "penstock: /x: Permission denied\n"),
+        (CommandFailed("it broke; mend it"), 1, "headpond: it broke; mend it\n"),
+        (WrongUsage("say it right"), 2, "headpond: say it right\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "/x"), 1, "headpond: /x: Permission denied\n"),
         (KeyboardInterrupt(), 130, ""),
         (BrokenPipeError(errno.EPIPE, "Broken pipe"), 0, ""),
     ],
@@ -157,7 +157,7 @@ def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         main_module._run(run, argparse.Namespace())
 
 
-@pytest.mark.parametrize("module", ["argparse", "penstock.cli.main", "penstock.cli.arguments", "penstock.cli.topics"])
+@pytest.mark.parametrize("module", ["argparse", "headpond.cli.main", "headpond.cli.arguments", "headpond.cli.topics"])
 def test_ctrl_c_while_modules_are_loaded_is_quiet(module: str) -> None:
     program = (
         "import os, runpy, signal, sys\n"
@@ -166,27 +166,27 @@ def test_ctrl_c_while_modules_are_loaded_is_quiet(module: str) -> None:
         f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
         "sys.meta_path.insert(0, Impatient)\n"
         "sys.modules.pop('argparse', None)\n"
-        "sys.argv = ['penstock', 'topics', '--help']\n"
-        "runpy.run_module('penstock', run_name='__main__')"
+        "sys.argv = ['headpond', 'topics', '--help']\n"
+        "runpy.run_module('headpond', run_name='__main__')"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", program], env=penstock_environment(), capture_output=True)
+    done = subprocess.run([sys.executable, "-P", "-c", program], env=headpond_environment(), capture_output=True)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_help_imports_neither_asyncio_nor_rich_nor_the_client() -> None:
     for command in COMMANDS:
         code = (
-            "import sys; from penstock.cli.main import build_parser; "
+            "import sys; from headpond.cli.main import build_parser; "
             f"build_parser([{command.name!r}]); "
-            "print(sorted({'asyncio', 'rich', 'msgspec', 'penstock.client', 'penstock.broker.app'} & set(sys.modules)))"
+            "print(sorted({'asyncio', 'rich', 'msgspec', 'headpond.client', 'headpond.broker.app'} & set(sys.modules)))"
         )
-        done = subprocess.run([sys.executable, "-c", code], env=penstock_environment(), capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", code], env=headpond_environment(), capture_output=True, text=True)
         assert done.stdout.strip() == "[]", (command.name, done.stdout, done.stderr)
 
 
 def test_the_version_is_told() -> None:
-    done = subprocess.run(penstock_command("--version"), env=penstock_environment(), capture_output=True, text=True)
-    assert done.stdout.startswith("penstock ") and done.returncode == 0
+    done = subprocess.run(headpond_command("--version"), env=headpond_environment(), capture_output=True, text=True)
+    assert done.stdout.startswith("headpond ") and done.returncode == 0
 
 
 def test_numbers_may_have_units() -> None:

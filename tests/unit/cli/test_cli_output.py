@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.failures import in_words
-from penstock.cli.serve import _address
-from support.broker import BrokerProcess, penstock_command, penstock_environment, run_penstock
+from headpond.cli.failures import in_words
+from headpond.cli.serve import _address
+from support.broker import BrokerProcess, headpond_command, headpond_environment, run_headpond
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_an_error_of_the_system_is_said_without_its_number_and_with_its_file() -
 
 def test_a_refused_start_is_one_line_without_error_numbers(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    done = run_penstock("serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
+    done = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
     assert len(done.stderr.splitlines()) == 1 and "Errno" not in done.stderr
 
 
@@ -45,21 +45,21 @@ def test_the_examples_name_an_address_that_this_machine_can_reach(make_broker: C
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
 def test_a_stream_that_the_caller_closed_is_no_reason_to_crash(broker: BrokerProcess, closed: str) -> None:
     """A socket would get the stream's number, and libuv aborts the process that closes such a one."""
-    command = shlex.join(penstock_command("topics", "list", "-b", broker.bootstrap_servers))
-    done = subprocess.run(["sh", "-c", f"{command} {closed}"], env=penstock_environment(None), capture_output=True)
+    command = shlex.join(headpond_command("topics", "list", "-b", broker.bootstrap_servers))
+    done = subprocess.run(["sh", "-c", f"{command} {closed}"], env=headpond_environment(None), capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_what_a_character_set_lacks_is_no_traceback() -> None:
-    environment = penstock_environment({"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
-    done = subprocess.run(penstock_command("--help"), env=environment, capture_output=True)
+    environment = headpond_environment({"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"})
+    done = subprocess.run(headpond_command("--help"), env=environment, capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"") and "exit codes: 0 done · 1 failed".encode() in done.stdout
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     process = subprocess.Popen(
-        penstock_command("config", "--all"),
-        env=penstock_environment(None),
+        headpond_command("config", "--all"),
+        env=headpond_environment(None),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

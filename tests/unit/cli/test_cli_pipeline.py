@@ -1,4 +1,4 @@
-"""The command lines of ``penstock pipeline``: what is refused before anything starts, and what is not imported."""
+"""The command lines of ``headpond pipeline``: what is refused before anything starts, and what is not imported."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.main import main
-from penstock.cli.pipeline_snapshot import until_offset
-from penstock.cli.pipeline_spark import reason_of
-from support.broker import penstock_environment
+from headpond.cli.main import main
+from headpond.cli.pipeline_snapshot import until_offset
+from headpond.cli.pipeline_spark import reason_of
+from support.broker import headpond_environment
 
-HEAVY = ("pyspark", "pyarrow", "numba", "numpy", "pandas", "penstock.spark.lake", "penstock.client")
+HEAVY = ("pyspark", "pyarrow", "numba", "numpy", "pandas", "headpond.spark.lake", "headpond.client")
 
 
 @pytest.mark.parametrize(
@@ -55,13 +55,13 @@ def test_a_wrong_command_line_is_one_sentence_and_exit_code_2(
 @pytest.mark.parametrize("action", ["archive", "restore", "snapshot", "audit"])
 def test_help_imports_nothing_heavy(action: str) -> None:
     program = (
-        "import sys\nfrom penstock.cli.main import main\n"
+        "import sys\nfrom headpond.cli.main import main\n"
         f"try:\n    main(['pipeline', {action!r}, '--help'])\nexcept SystemExit:\n    pass\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=penstock_environment(),
+        env=headpond_environment(),
         capture_output=True,
         text=True,
         timeout=60,
@@ -81,23 +81,23 @@ def test_help_imports_nothing_heavy(action: str) -> None:
     ids=lambda value: value[0],
 )
 def test_without_the_extra_it_says_what_to_install(arguments: list[str], tmp_path: Path) -> None:
-    (tmp_path / "lake/_penstock/topics").mkdir(parents=True)
-    (tmp_path / "lake/_penstock/lake.json").write_text('{"id": "x", "format": 1}')
-    (tmp_path / "lake/_penstock/topics/t.json").write_text(
+    (tmp_path / "lake/_lake/topics").mkdir(parents=True)
+    (tmp_path / "lake/_lake/lake.json").write_text('{"id": "x", "format": 1}')
+    (tmp_path / "lake/_lake/topics/t.json").write_text(
         '{"topic": "t", "cluster_id": "", "topic_id": "", "partitions": {"0": {"first_offset": 0, "next_offset": 1}}}'
     )
     program = (
         "import sys\n"
         "for name in ('pyspark', 'pyarrow', 'numba', 'numpy', 'pandas'):\n    sys.modules[name] = None\n"
-        "from penstock.cli.main import main\n"
-        "from penstock.testing import Broker\n"
+        "from headpond.cli.main import main\n"
+        "from headpond.testing import Broker\n"
         "with Broker() as broker:\n"
         "    broker.produce('t', ['x'])\n"
         f"    sys.exit(main(['pipeline', *{arguments!r}, '-b', broker.bootstrap_servers]))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=penstock_environment(),
+        env=headpond_environment(),
         cwd=tmp_path,
         capture_output=True,
         text=True,
@@ -106,7 +106,7 @@ def test_without_the_extra_it_says_what_to_install(arguments: list[str], tmp_pat
     )
     assert done.returncode == 1, done.stderr
     (said,) = done.stderr.splitlines()
-    assert said.startswith("penstock: ") and said.endswith("is not installed: pip install 'penstock[spark]'")
+    assert said.startswith("headpond: ") and said.endswith("is not installed: pip install 'headpond[spark]'")
 
 
 def test_an_offset_may_have_its_partition() -> None:
@@ -127,12 +127,12 @@ FromSpark.__module__ = "pyspark.errors.exceptions.captured"
         (
             "Job aborted due to stage failure: Task 0 in stage 1.0 failed: org.apache.spark.api.python.PythonException:"
             ' Traceback (most recent call last):\n  File "worker.py", line 1\n    process()\n'
-            "penstock.spark.source.errors.DataLost: records may have been missed: it is gone\n\n\tat java.lang.Thread",
+            "headpond.spark.source.errors.DataLost: records may have been missed: it is gone\n\n\tat java.lang.Thread",
             "records may have been missed: it is gone",
         ),
         (
-            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: penstock.\nmore",
-            "Failed to find the data source: penstock",
+            "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: headpond.\nmore",
+            "Failed to find the data source: headpond",
         ),
         ("", "FromSpark"),
     ],

@@ -1,4 +1,4 @@
-"""The account of ``penstock produce``: which line is to blame, in whatever order the outcomes come."""
+"""The account of ``headpond produce``: which line is to blame, in whatever order the outcomes come."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from penstock.cli import produce_run
-from penstock.cli.produce_run import Account, Stop
-from penstock.client import ClientError, TopicView
-from penstock.client.outbox import Delivery, Outgoing, Record
-from penstock.model import ErrorCode, TopicPartition
+from headpond.cli import produce_run
+from headpond.cli.produce_run import Account, Stop
+from headpond.client import ClientError, TopicView
+from headpond.client.outbox import Delivery, Outgoing, Record
+from headpond.model import ErrorCode, TopicPartition
 
 REFUSED = ClientError(ErrorCode.INVALID_RECORD, "one of them is wrong")
 
@@ -117,4 +117,4 @@ def test_who_is_stopped_behind_the_last_line_says_what_was_written_all_the_same(
             await task
 
     asyncio.run(story())
-    assert capsys.readouterr().err == "penstock: stopped: 2 records written to t\n"
+    assert capsys.readouterr().err == "headpond: stopped: 2 records written to t\n"

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.failures import CommandFailed
-from penstock.cli.produce_lines import LINE_BYTES_MAX, LineFormat, header_options, lines, separator_option
-from penstock.cli.record_json import BadRecord, InputRecord, parse_record, record_fields
-from penstock.cli.record_text import RecordLines
-from penstock.model import TopicPartition
+from headpond.cli.failures import CommandFailed
+from headpond.cli.produce_lines import LINE_BYTES_MAX, LineFormat, header_options, lines, separator_option
+from headpond.cli.record_json import BadRecord, InputRecord, parse_record, record_fields
+from headpond.cli.record_text import RecordLines
+from headpond.model import TopicPartition
 
 maybe_bytes = st.none() | st.binary(max_size=20)
 header_names = st.binary(max_size=8).map(lambda name: name.decode("utf-8", "surrogateescape"))

@@ -13,20 +13,20 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from penstock.client import Client
-from penstock.ports import Tls
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.header import RequestHeader, decode_request_header, encode_response_header
-from penstock.protocol.records.header import read_header, stamp
-from penstock.protocol.schema.api_versions import ApiVersionsResponse
-from penstock.protocol.schema.create_topics import CreateTopicsResponse
-from penstock.protocol.schema.fetch import FetchResponse
-from penstock.protocol.schema.init_producer_id import InitProducerIdResponse
-from penstock.protocol.schema.list_offsets import ListOffsetsResponse
-from penstock.protocol.schema.metadata import MetadataResponse
-from penstock.protocol.schema.produce import ProduceResponse
-from penstock.runtime.tasks import LoopTasks
+from headpond.client import Client
+from headpond.ports import Tls
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.header import RequestHeader, decode_request_header, encode_response_header
+from headpond.protocol.records.header import read_header, stamp
+from headpond.protocol.schema.api_versions import ApiVersionsResponse
+from headpond.protocol.schema.create_topics import CreateTopicsResponse
+from headpond.protocol.schema.fetch import FetchResponse
+from headpond.protocol.schema.init_producer_id import InitProducerIdResponse
+from headpond.protocol.schema.list_offsets import ListOffsetsResponse
+from headpond.protocol.schema.metadata import MetadataResponse
+from headpond.protocol.schema.produce import ProduceResponse
+from headpond.runtime.tasks import LoopTasks
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 

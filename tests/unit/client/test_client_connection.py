@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from penstock.client import BrokerUnreachable, Client, ClientError, ConnectionLost, RequestTimedOut
-from penstock.client import connection as connection_module
-from penstock.model import ErrorCode
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.client import BrokerUnreachable, Client, ClientError, ConnectionLost, RequestTimedOut
+from headpond.client import connection as connection_module
+from headpond.model import ErrorCode
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
 from unit.client.memory_cluster import DROP_AFTER, SWALLOW, MemoryCluster
 
 API_VERSIONS, METADATA = 18, 3

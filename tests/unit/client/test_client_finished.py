@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import Client, ClientError
-from penstock.client.finished import BatchProducer
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.records.record import Record
+from headpond.client import Client, ClientError
+from headpond.client.finished import BatchProducer
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.records.record import Record
 from unit.client.memory_cluster import DROP_AFTER, DROP_BEFORE, SWALLOW, Fault, Log, MemoryCluster
 
 TOO_LARGE, NOT_LEADER, BAD_EPOCH = 10, 6, 47

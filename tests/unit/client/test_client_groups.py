@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Client, ClientError
-from penstock.client.groups import GroupOffset, Groups, ListedGroup
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.codec import encoder
-from penstock.protocol.schema.consumer_protocol import ConsumerProtocolAssignment
-from penstock.protocol.schema.delete_groups import DeleteGroupsResponse
-from penstock.protocol.schema.describe_groups import DescribeGroupsResponse
-from penstock.protocol.schema.find_coordinator import FindCoordinatorResponse
-from penstock.protocol.schema.list_groups import ListGroupsResponse
-from penstock.protocol.schema.offset_commit import OffsetCommitResponse
-from penstock.protocol.schema.offset_fetch import OffsetFetchResponse
+from headpond.client import Client, ClientError
+from headpond.client.groups import GroupOffset, Groups, ListedGroup
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.codec import encoder
+from headpond.protocol.schema.consumer_protocol import ConsumerProtocolAssignment
+from headpond.protocol.schema.delete_groups import DeleteGroupsResponse
+from headpond.protocol.schema.describe_groups import DescribeGroupsResponse
+from headpond.protocol.schema.find_coordinator import FindCoordinatorResponse
+from headpond.protocol.schema.list_groups import ListGroupsResponse
+from headpond.protocol.schema.offset_commit import OffsetCommitResponse
+from headpond.protocol.schema.offset_fetch import OffsetFetchResponse
 from unit.client.memory_cluster import DROP_AFTER, MemoryCluster
 
 ORDERS = TopicPartition("orders", 0)

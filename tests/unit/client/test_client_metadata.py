@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client import Address, Client, ClientError, parse_bootstrap
-from penstock.client.admin import LATEST, Admin
-from penstock.client.metadata import Cluster
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.schema.metadata import MetadataResponse
+from headpond.client import Address, Client, ClientError, parse_bootstrap
+from headpond.client.admin import LATEST, Admin
+from headpond.client.metadata import Cluster
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.schema.metadata import MetadataResponse
 from unit.client.memory_cluster import DROP_AFTER, MemoryCluster
 
 TP = TopicPartition("t", 0)

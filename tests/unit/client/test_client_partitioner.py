@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from penstock.client.metadata import PartitionView, TopicView
-from penstock.client.partitioner import StickyPartitions, murmur2, partition_for_key
-from penstock.model import ErrorCode
+from headpond.client.metadata import PartitionView, TopicView
+from headpond.client.partitioner import StickyPartitions, murmur2, partition_for_key
+from headpond.model import ErrorCode
 from simulation.harness.chance import SeededRandom
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Client, ClientError
-from penstock.client.outbox import Identity, Memory, Outgoing, Record
-from penstock.client.producer import Delivery, Producer
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.header import read_header
-from penstock.protocol.records.reader import read_records
+from headpond.client import Client, ClientError
+from headpond.client.outbox import Identity, Memory, Outgoing, Record
+from headpond.client.producer import Delivery, Producer
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.records.header import read_header
+from headpond.protocol.records.reader import read_records
 from unit.client.memory_cluster import DROP_AFTER, DROP_BEFORE, SWALLOW, Fault, Log, MemoryCluster
 
 NOT_LEADER, TIMED_OUT, TOO_LARGE, TOO_FEW_REPLICAS, LOADING, UNKNOWN_PRODUCER, FORBIDDEN = 6, 7, 10, 19, 14, 59, 29
@@ -290,7 +290,7 @@ def test_an_idempotent_producer_needs_all_acks() -> None:
 
 def test_sequences_wrap_and_epochs_run_out() -> None:
     async def scenario(client: Client) -> None:
-        from penstock.client.outbox import PartitionQueue
+        from headpond.client.outbox import PartitionQueue
 
         queue = PartitionQueue(TopicPartition("t", 0))
         queue.identity = Identity(1, 32_766, 2**31 - 1)

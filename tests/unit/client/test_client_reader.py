@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from penstock.client import Client, ClientError
-from penstock.client.consumer import EARLIEST, LATEST, Reader
-from penstock.client.fetched import cut_batches
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.protocol.records.header import TRANSACTIONAL_BIT
-from penstock.protocol.records.record import Record
-from penstock.protocol.schema.fetch import FetchResponse
+from headpond.client import Client, ClientError
+from headpond.client.consumer import EARLIEST, LATEST, Reader
+from headpond.client.fetched import cut_batches
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.protocol.records.header import TRANSACTIONAL_BIT
+from headpond.protocol.records.record import Record
+from headpond.protocol.schema.fetch import FetchResponse
 from unit.client.memory_cluster import DROP_AFTER, DROP_BEFORE, SWALLOW, Fault, Log, MemoryCluster
 
 TP = TopicPartition("t", 0)
@@ -240,7 +240,7 @@ def batch_at(offset: int, producer_id: int = -1, *, is_transactional: bool = Fal
 
 
 def marker_at(offset: int, producer_id: int, *, is_abort: bool) -> bytes:
-    from penstock.protocol.records.header import stamp
+    from headpond.protocol.records.header import stamp
 
     batch = build_end_txn_marker(
         producer_id=producer_id, producer_epoch=0, is_abort=is_abort, coordinator_epoch=0, timestamp=0

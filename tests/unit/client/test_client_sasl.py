@@ -9,10 +9,10 @@ from typing import cast
 
 import pytest
 
-from penstock.client.jaas import parse_jaas
-from penstock.client.sasl import Distrusted, OAuthBearer, Plain
-from penstock.client.scram import Scram
-from penstock.client.security import Mechanism, Sasl
+from headpond.client.jaas import parse_jaas
+from headpond.client.sasl import Distrusted, OAuthBearer, Plain
+from headpond.client.scram import Scram
+from headpond.client.security import Mechanism, Sasl
 
 PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.client.security import PLAINTEXT, Sasl, Security
-from penstock.client.security_settings import SecurityMistake, parse_security
-from penstock.ports import Tls
+from headpond.client.security import PLAINTEXT, Sasl, Security
+from headpond.client.security_settings import SecurityMistake, parse_security
+from headpond.ports import Tls
 
 SECRET = "hunter2-and-more"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nQUJD\n-----END CERTIFICATE-----\n"

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from penstock.cluster.controller import Controller
-from penstock.cluster.follower import ImageFollower
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.rows import Endpoint
-from penstock.cluster.startup import join_cluster
-from penstock.config.broker import TopicDefaults
-from penstock.config.dynamic import check_topic
-from penstock.config.effective import Effective
-from penstock.ports import Committed, Compare, Conflict, Delete, Put
+from headpond.cluster.controller import Controller
+from headpond.cluster.follower import ImageFollower
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.rows import Endpoint
+from headpond.cluster.startup import join_cluster
+from headpond.config.broker import TopicDefaults
+from headpond.config.dynamic import check_topic
+from headpond.config.effective import Effective
+from headpond.ports import Committed, Compare, Conflict, Delete, Put
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import SimulatedMetadataStore, StoreServer

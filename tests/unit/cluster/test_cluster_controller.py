@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.cluster import keys
-from penstock.cluster.ids import id_text
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.rows import PartitionState
-from penstock.cluster.topics import MorePartitions, NewTopic
-from penstock.cluster.writes import loose_transaction, partition_puts, topic_put
-from penstock.model import BrokerError, ErrorCode, OutcomeUnknown
-from penstock.ports import STORE_OPERATIONS_MAX
+from headpond.cluster import keys
+from headpond.cluster.ids import id_text
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.rows import PartitionState
+from headpond.cluster.topics import MorePartitions, NewTopic
+from headpond.cluster.writes import loose_transaction, partition_puts, topic_put
+from headpond.model import BrokerError, ErrorCode, OutcomeUnknown
+from headpond.ports import STORE_OPERATIONS_MAX
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.cluster.small_cluster import SmallCluster, simulate, with_cluster

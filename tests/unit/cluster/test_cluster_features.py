@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.broker.handlers import update_features
-from penstock.broker.security.authorizer import Operation, ResourceType
-from penstock.cluster import keys
-from penstock.cluster.features import OF_A_NEW_CLUSTER, ChangeKind, FeatureChange
-from penstock.model import BrokerError, ErrorCode
-from penstock.ports import Put
-from penstock.protocol.schema.update_features import UpdateFeaturesRequest
+from headpond.broker.handlers import update_features
+from headpond.broker.security.authorizer import Operation, ResourceType
+from headpond.cluster import keys
+from headpond.cluster.features import OF_A_NEW_CLUSTER, ChangeKind, FeatureChange
+from headpond.model import BrokerError, ErrorCode
+from headpond.ports import Put
+from headpond.protocol.schema.update_features import UpdateFeaturesRequest
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.broker.asking import Asker

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from penstock.cluster.delta import Delta
-from penstock.cluster.follower import ImageFollower
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.topics import NewTopic
-from penstock.model import BrokerError, ErrorCode, InvariantBroken
-from penstock.ports import Changes, Put
+from headpond.cluster.delta import Delta
+from headpond.cluster.follower import ImageFollower
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.topics import NewTopic
+from headpond.model import BrokerError, ErrorCode, InvariantBroken
+from headpond.ports import Changes, Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import SimulatedMetadataStore, StoreServer
 from unit.cluster.small_cluster import LoopTasks, SmallCluster, simulate

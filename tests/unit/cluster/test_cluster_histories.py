@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.topics import MorePartitions, NewTopic
-from penstock.model import BrokerError, ErrorCode
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.topics import MorePartitions, NewTopic
+from headpond.model import BrokerError, ErrorCode
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.cluster.small_cluster import SmallCluster, simulate

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.cluster import keys
-from penstock.cluster.delta import Delta
-from penstock.cluster.ids import id_text
-from penstock.cluster.image import MetadataImage
-from penstock.cluster.rows import BrokerRow, ClusterRow, FeatureRow, PartitionState, TopicRow, encode
-from penstock.model import InvariantBroken, TopicId
-from penstock.ports import Change, Changes, Delete, Entry, Listing, Put
+from headpond.cluster import keys
+from headpond.cluster.delta import Delta
+from headpond.cluster.ids import id_text
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.rows import BrokerRow, ClusterRow, FeatureRow, PartitionState, TopicRow, encode
+from headpond.model import InvariantBroken, TopicId
+from headpond.ports import Change, Changes, Delete, Entry, Listing, Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 

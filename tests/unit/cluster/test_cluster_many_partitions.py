@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.cluster import writes
-from penstock.cluster.delta import Delta
-from penstock.cluster.topics import MorePartitions, NewTopic
-from penstock.ports import STORE_OPERATIONS_MAX, Put
+from headpond.cluster import writes
+from headpond.cluster.delta import Delta
+from headpond.cluster.topics import MorePartitions, NewTopic
+from headpond.ports import STORE_OPERATIONS_MAX, Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.cluster.small_cluster import SmallCluster, simulate

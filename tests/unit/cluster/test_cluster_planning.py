@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cluster import names
-from penstock.cluster.ids import id_text, new_uuid, parse_id
-from penstock.cluster.placement import Candidate, place
-from penstock.model import BrokerError, ErrorCode
+from headpond.cluster import names
+from headpond.cluster.ids import id_text, new_uuid, parse_id
+from headpond.cluster.placement import Candidate, place
+from headpond.model import BrokerError, ErrorCode
 from simulation.harness.chance import SeededRandom
 
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from penstock.cluster.producer_ids import BLOCK_SIZE, ProducerIds
-from penstock.model import BrokerError, ErrorCode
+from headpond.cluster.producer_ids import BLOCK_SIZE, ProducerIds
+from headpond.model import BrokerError, ErrorCode
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import SimulatedMetadataStore, StoreServer
 from unit.cluster.small_cluster import simulate

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.cluster import keys
-from penstock.cluster.features import OF_A_NEW_CLUSTER
-from penstock.cluster.startup import found_cluster
-from penstock.cluster.topics import NewTopic
-from penstock.model import BrokerError, ErrorCode
-from penstock.ports import Put
+from headpond.cluster import keys
+from headpond.cluster.features import OF_A_NEW_CLUSTER
+from headpond.cluster.startup import found_cluster
+from headpond.cluster.topics import NewTopic
+from headpond.model import BrokerError, ErrorCode
+from headpond.ports import Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
 from unit.cluster.small_cluster import SmallCluster, simulate

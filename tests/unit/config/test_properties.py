@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.properties import parse_properties
+from headpond.config.properties import parse_properties
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from penstock.config import dynamic
-from penstock.config.broker import settings_with_dynamic, topic_config
-from penstock.config.broker_settings import OWN_DEFAULTS
-from penstock.config.dynamic import APPEND, DELETE, SET, SUBTRACT, Operation, Row, apply_operations
-from penstock.config.effective import Effective
-from penstock.config.log import LogConfig
-from penstock.config.setting import ConfigError
-from penstock.model import BrokerError
+from headpond.config import dynamic
+from headpond.config.broker import settings_with_dynamic, topic_config
+from headpond.config.broker_settings import OWN_DEFAULTS
+from headpond.config.dynamic import APPEND, DELETE, SET, SUBTRACT, Operation, Row, apply_operations
+from headpond.config.effective import Effective
+from headpond.config.log import LogConfig
+from headpond.config.setting import ConfigError
+from headpond.model import BrokerError
 
 RECORDED = json.loads((Path(__file__).parent / "kafka-4.3.1-described.json").read_text())
 # As the recorded broker was set: Kafka's feature for eligible leader replicas had written the dynamic default.
@@ -51,7 +51,7 @@ def recorded(kind: str) -> dict[str, list[Any]]:
 def test_a_topic_is_described_as_kafka_describes_it(kind: str, overrides: dict[str, str]) -> None:
     effective = Effective(dynamic_default=KAFKAS_DYNAMIC_DEFAULT)
     described = shown(dynamic.describe_topic(overrides, effective, None))
-    ours = described.pop("penstock.validate.records")
+    ours = described.pop("headpond.validate.records")
     assert ours[1] == "false"
     assert described == recorded(kind)
 
@@ -68,7 +68,7 @@ def test_a_broker_is_described_as_kafka_describes_it() -> None:
     }  # fmt: skip
     described = shown(dynamic.describe_broker(Effective(static, dynamic_default=KAFKAS_DYNAMIC_DEFAULT), None))
     kafkas = recorded("broker")
-    assert {name for name in described if not name.startswith("penstock.")} == kafkas.keys()
+    assert {name for name in described if not name.startswith("headpond.")} == kafkas.keys()
     different = {name for name, row in kafkas.items() if described[name] != row}
     assert different == set(OWN_DEFAULTS) | {"listener.security.protocol.map"}
 
@@ -129,7 +129,7 @@ def test_the_defaults_of_a_log_are_those_of_the_registry() -> None:
 
 def test_a_topics_settings_lie_on_top_of_the_brokers() -> None:
     settings = Effective(
-        {"log.retention.hours": "1", "log.segment.bytes": "2097152", "penstock.validate.records": "true"}
+        {"log.retention.hours": "1", "log.segment.bytes": "2097152", "headpond.validate.records": "true"}
     ).settings
     config = topic_config(
         {

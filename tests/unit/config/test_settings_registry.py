@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.config.broker import (
+from headpond.config.broker import (
     FetchSettings,
     MetricsSettings,
     NetworkSettings,
@@ -18,23 +18,23 @@ from penstock.config.broker import (
     StorageSettings,
     TopicDefaults,
 )
-from penstock.config.broker_settings import OWN_DEFAULTS, USED_SETTINGS
-from penstock.config.compaction import CompactionSettings
-from penstock.config.documentation import documentation
-from penstock.config.effective import Effective
-from penstock.config.groups import GroupSettings
-from penstock.config.log import LogConfig
-from penstock.config.setting import DOUBLE, TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
-from penstock.config.settings import broker_setting, broker_settings, topic_setting
-from penstock.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
-from penstock.config.transactions import TransactionSettings
+from headpond.config.broker_settings import OWN_DEFAULTS, USED_SETTINGS
+from headpond.config.compaction import CompactionSettings
+from headpond.config.documentation import documentation
+from headpond.config.effective import Effective
+from headpond.config.groups import GroupSettings
+from headpond.config.log import LogConfig
+from headpond.config.setting import DOUBLE, TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
+from headpond.config.settings import broker_setting, broker_settings, topic_setting
+from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.transactions import TransactionSettings
 
 KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-settings.json").read_text())
 LISTENERS_NEED_A_RESTART = {"listeners", "listener.security.protocol.map"}
 
 
 def ours() -> dict[str, Setting]:
-    return {name: setting for name, setting in broker_settings().items() if name.startswith("penstock.")}
+    return {name: setting for name, setting in broker_settings().items() if name.startswith("headpond.")}
 
 
 def test_every_broker_setting_of_kafka_is_known_and_no_other_but_ours() -> None:
@@ -42,7 +42,7 @@ def test_every_broker_setting_of_kafka_is_known_and_no_other_but_ours() -> None:
 
 
 def test_every_topic_setting_of_kafka_is_known_and_no_other_but_ours() -> None:
-    assert TOPIC_SETTINGS.keys() - {"penstock.validate.records"} == KAFKA["topic"].keys()
+    assert TOPIC_SETTINGS.keys() - {"headpond.validate.records"} == KAFKA["topic"].keys()
 
 
 @pytest.mark.parametrize("kind", ["broker", "topic"])
@@ -220,9 +220,9 @@ def test_a_listeners_own_setting_is_checked_like_the_one_it_overrides() -> None:
 def test_settings_in_use_are_found_without_loading_the_rest() -> None:
     program = (
         "import sys\n"
-        "from penstock.config.sources import load\n"
+        "from headpond.config.sources import load\n"
         "load({'listen': '127.0.0.1:0', 'data-dir': 'x'}, ['log.segment.bytes=2097152'], {'HOME': '/'}, None)\n"
-        "heavy = {'penstock.config.accepted_settings', 'penstock.config.documentation', 'tomllib', 'difflib'}\n"
+        "heavy = {'headpond.config.accepted_settings', 'headpond.config.documentation', 'tomllib', 'difflib'}\n"
         "print(sorted(heavy & sys.modules.keys()))\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -250,7 +250,7 @@ def test_classic_groups_can_not_be_turned_off_and_consumer_groups_can() -> None:
 
 
 def test_every_setting_that_is_parsed_is_obeyed_somewhere() -> None:
-    package = Path(__file__).resolve().parents[3] / "src" / "penstock"
+    package = Path(__file__).resolve().parents[3] / "src" / "headpond"
     only_names = ("broker_settings.py", "topic_settings.py", "accepted_settings.py", "documentation.py")
     code = "".join(path.read_text() for path in package.rglob("*.py") if path.name not in only_names)
     kinds = [LogConfig, NetworkSettings, FetchSettings, TopicDefaults, StorageSettings, MetricsSettings, OutputSettings]

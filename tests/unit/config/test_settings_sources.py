@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from penstock.cli.config import run
-from penstock.config.effective import Effective
-from penstock.config.setting import ConfigError
-from penstock.config.sources import load, variable_of
+from headpond.cli.config import run
+from headpond.config.effective import Effective
+from headpond.config.setting import ConfigError
+from headpond.config.sources import load, variable_of
 
 
 def file_of(text: str) -> Callable[[str], bytes]:
@@ -26,7 +26,7 @@ def loaded(
 ) -> Effective:
     flags = dict(flags or {})
     if toml is not None:
-        flags["config"] = "penstock.toml"
+        flags["config"] = "headpond.toml"
     return load(flags, sets, environ or {}, file_of(toml or ""), hostname=hostname)
 
 
@@ -46,13 +46,13 @@ def test_without_anything_every_setting_has_its_default() -> None:
 
 
 def test_the_command_line_beats_the_environment_which_beats_the_file() -> None:
-    toml = 'penstock.flush = "os"\nnum.partitions = 3\n[log.segment]\nbytes = 3145728\n'
-    environ = {"PENSTOCK_FLUSH": "interval", "PENSTOCK_LOG_SEGMENT_BYTES": "2097152"}
+    toml = 'headpond.flush = "os"\nnum.partitions = 3\n[log.segment]\nbytes = 3145728\n'
+    environ = {"HEADPOND_FLUSH": "interval", "HEADPOND_LOG_SEGMENT_BYTES": "2097152"}
     effective = loaded(None, ["log.segment.bytes=1048576"], environ, toml)
     assert origins(effective) == {
         "log.segment.bytes": ("1048576", "--set"),
-        "num.partitions": ("3", "penstock.toml"),
-        "penstock.flush": ("interval", "PENSTOCK_FLUSH"),
+        "num.partitions": ("3", "headpond.toml"),
+        "headpond.flush": ("interval", "HEADPOND_FLUSH"),
     }
     assert effective.settings.log.segment_bytes == 1_048_576
     assert effective.settings.topics.partitions == 3
@@ -77,10 +77,10 @@ def test_flags_environment_and_file_know_the_short_forms() -> None:
         loaded({"listen": "0.0.0.0:0", "advertise": "me:7", "data_dir": "d", "broker_id": "5"}),
         loaded(
             environ={
-                "PENSTOCK_LISTEN": "0.0.0.0:0",
-                "PENSTOCK_ADVERTISE": "me:7",
-                "PENSTOCK_DATA_DIR": "d",
-                "PENSTOCK_BROKER_ID": "5",
+                "HEADPOND_LISTEN": "0.0.0.0:0",
+                "HEADPOND_ADVERTISE": "me:7",
+                "HEADPOND_DATA_DIR": "d",
+                "HEADPOND_BROKER_ID": "5",
             }
         ),
         loaded(toml='listen = "0.0.0.0:0"\nadvertise = "me:7"\ndata-dir = "d"\nbroker-id = 5\n'),
@@ -117,17 +117,17 @@ def test_kafkas_controller_listener_is_left_out() -> None:
 
 
 def test_the_set_variable_splits_only_where_a_name_follows() -> None:
-    environ = {"PENSTOCK_SET": "num.partitions=3,log.cleanup.policy=compact,delete\nbroker.rack=r1"}
+    environ = {"HEADPOND_SET": "num.partitions=3,log.cleanup.policy=compact,delete\nbroker.rack=r1"}
     assert origins(loaded(None, (), environ)) == {
-        "broker.rack": ("r1", "PENSTOCK_SET"),
-        "log.cleanup.policy": ("compact,delete", "PENSTOCK_SET"),
-        "num.partitions": ("3", "PENSTOCK_SET"),
+        "broker.rack": ("r1", "HEADPOND_SET"),
+        "log.cleanup.policy": ("compact,delete", "HEADPOND_SET"),
+        "num.partitions": ("3", "HEADPOND_SET"),
     }
 
 
 def test_an_empty_variable_and_other_programs_variables_count_as_not_set() -> None:
-    environ = {"PENSTOCK_FLUSH": "", "PENSTOCK_HOME": "/x", "KAFKA_HEAP_OPTS": "-Xmx1G"}
-    assert load({}, [], environ, file_of(""), other_variables={"PENSTOCK_HOME"}).static == {}
+    environ = {"HEADPOND_FLUSH": "", "HEADPOND_HOME": "/x", "KAFKA_HEAP_OPTS": "-Xmx1G"}
+    assert load({}, [], environ, file_of(""), other_variables={"HEADPOND_HOME"}).static == {}
 
 
 def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
@@ -159,7 +159,7 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
             "unknown setting log.segment.byte (from --set), did you mean log.segment.bytes?",
         ),
         ({}, ["log.segment.bytes=1"], {}, None, "Value must be at least 1048576 (from --set)"),
-        ({}, ["penstock.flush=never"], {}, None, "String must be one of: ack, interval, os (from --set)"),
+        ({}, ["headpond.flush=never"], {}, None, "String must be one of: ack, interval, os (from --set)"),
         (
             {},
             ["retention.ms=1"],
@@ -171,21 +171,21 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
         (
             {},
             [],
-            {"PENSTOCK_LOG_SEGMNT_BYTES": "1"},
+            {"HEADPOND_LOG_SEGMNT_BYTES": "1"},
             None,
-            "unknown variable PENSTOCK_LOG_SEGMNT_BYTES, did you mean PENSTOCK_LOG_SEGMENT_BYTES?",
+            "unknown variable HEADPOND_LOG_SEGMNT_BYTES, did you mean HEADPOND_LOG_SEGMENT_BYTES?",
         ),
-        ({}, [], {"PENSTOCK_NUM_PARTITIONS": "0"}, None, "Value must be at least 1 (from PENSTOCK_NUM_PARTITIONS)"),
-        ({}, [], {"PENSTOCK_SET": "x"}, None, "PENSTOCK_SET: 'x' should be name=value"),
+        ({}, [], {"HEADPOND_NUM_PARTITIONS": "0"}, None, "Value must be at least 1 (from HEADPOND_NUM_PARTITIONS)"),
+        ({}, [], {"HEADPOND_SET": "x"}, None, "HEADPOND_SET: 'x' should be name=value"),
         (
             {},
             [],
             {},
             "[log.segmen]\nbytes = 1\n",
-            "unknown setting log.segmen.bytes (from penstock.toml), did you mean log.segment.bytes?",
+            "unknown setting log.segmen.bytes (from headpond.toml), did you mean log.segment.bytes?",
         ),
-        ({}, [], {}, "x = [", "the settings file penstock.toml is not TOML"),
-        ({}, [], {}, "num.partitions = 2020-01-01\n", "num.partitions in penstock.toml should be a text, a number"),
+        ({}, [], {}, "x = [", "the settings file headpond.toml is not TOML"),
+        ({}, [], {}, "num.partitions = 2020-01-01\n", "num.partitions in headpond.toml should be a text, a number"),
         ({}, ["log.dirs=a,b"], {}, None, "log.dirs must name one folder, not 2: a, b"),
         ({}, ["log.dirs="], {}, None, "log.dirs must name one folder, not 0: none"),
         ({}, ["node.id=1", "broker.id=2"], {}, None, "node.id (1) and broker.id (2) must be the same"),
@@ -209,8 +209,8 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
         ({}, [f"max.connections.per.ip.overrides=h:{'9' * 5_000}"], {}, None, "should be HOST:COUNT"),
         ({}, ["max.connections.per.ip.overrides=h:5,,i:6"], {}, None, "'' should be HOST:COUNT"),
         ({}, ["max.connections.per.ip.overrides=h:1_0"], {}, None, "'h:1_0' should be HOST:COUNT"),
-        ({}, [], {}, f"num.partitions = {'9' * 5_000}\n", "the settings file penstock.toml is not TOML"),
-        ({}, [], {}, f"x = {'[' * 5_000}", "the settings file penstock.toml is not TOML"),
+        ({}, [], {}, f"num.partitions = {'9' * 5_000}\n", "the settings file headpond.toml is not TOML"),
+        ({}, [], {}, f"x = {'[' * 5_000}", "the settings file headpond.toml is not TOML"),
         ({}, ["group.consumer.assignors="], {}, None, "group.consumer.assignors: it must not be empty"),
         ({}, ["group.consumer.assignors=range,x"], {}, None, "unknown assignor 'x', there are uniform and range"),
         ({}, ["connections.max.idle.ms=100"], {}, None, "should always be less than connections.max.idle.ms=100"),
@@ -220,7 +220,7 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
         ({}, ["advertised.listeners=OTHER://h:1"], {}, None, "names the listener OTHER, which listeners does not have"),
         (
             {},
-            ["penstock.request.memory.bytes=1048576"],
+            ["headpond.request.memory.bytes=1048576"],
             {},
             None,
             "must be at least socket.request.max.bytes (104857600)",
@@ -258,7 +258,7 @@ def test_a_file_that_cannot_be_read_is_named() -> None:
         raise FileNotFoundError(2, "No such file or directory")
 
     with pytest.raises(ConfigError, match=r"the settings file nope\.toml cannot be read: No such file or directory"):
-        load({}, [], {"PENSTOCK_CONFIG": "nope.toml"}, missing)
+        load({}, [], {"HEADPOND_CONFIG": "nope.toml"}, missing)
 
 
 def test_the_value_of_a_secret_appears_nowhere(capsys: pytest.CaptureFixture[str]) -> None:
@@ -270,7 +270,7 @@ def test_the_value_of_a_secret_appears_nowhere(capsys: pytest.CaptureFixture[str
     assert "hunter2" not in shown and "[hidden]" in shown
 
 
-def test_penstock_config_shows_an_aligned_table_with_origins(capsys: pytest.CaptureFixture[str]) -> None:
+def test_headpond_config_shows_an_aligned_table_with_origins(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(loaded({"data-dir": "/d"}, ["num.partitions=3"])) == 0
     assert capsys.readouterr().out == (
         "setting         value  from\n"
@@ -279,19 +279,19 @@ def test_penstock_config_shows_an_aligned_table_with_origins(capsys: pytest.Capt
     )  # fmt: skip
 
 
-def test_penstock_config_shows_every_default_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_headpond_config_shows_every_default_when_asked(capsys: pytest.CaptureFixture[str]) -> None:
     run(loaded(), all=True, json=True)
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
-    flush = {"name": "penstock.flush", "value": "ack", "origin": "default", "has_effect": True}
-    assert rows["penstock.flush"] == flush
+    flush = {"name": "headpond.flush", "value": "ack", "origin": "default", "has_effect": True}
+    assert rows["headpond.flush"] == flush
     assert len(rows) > 340 and "log.initial.task.delay.ms" not in rows
 
 
 def test_the_variable_of_a_setting() -> None:
-    assert variable_of("log.segment.bytes") == "PENSTOCK_LOG_SEGMENT_BYTES"
-    assert variable_of("penstock.request.memory.bytes") == "PENSTOCK_REQUEST_MEMORY_BYTES"
+    assert variable_of("log.segment.bytes") == "HEADPOND_LOG_SEGMENT_BYTES"
+    assert variable_of("headpond.request.memory.bytes") == "HEADPOND_REQUEST_MEMORY_BYTES"
 
 
 def test_a_misspelt_short_variable_is_shown_the_right_one() -> None:
-    with pytest.raises(ConfigError, match="did you mean PENSTOCK_DATA_DIR"):
-        load({}, [], {"PENSTOCK_DATADIR": "x"}, lambda path: b"")
+    with pytest.raises(ConfigError, match="did you mean HEADPOND_DATA_DIR"):
+        load({}, [], {"HEADPOND_DATADIR": "x"}, lambda path: b"")

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from penstock.cli.config import run
-from penstock.config.dynamic import check_broker, describe_broker
-from penstock.config.effective import DEFAULT, STATIC, Effective
-from penstock.config.setting import ConfigError
-from penstock.config.settings import broker_settings
-from penstock.config.sources import load, variable_of
-from penstock.config.without_effect import security_reason, without_effect
+from headpond.cli.config import run
+from headpond.config.dynamic import check_broker, describe_broker
+from headpond.config.effective import DEFAULT, STATIC, Effective
+from headpond.config.setting import ConfigError
+from headpond.config.settings import broker_settings
+from headpond.config.sources import load, variable_of
+from headpond.config.without_effect import security_reason, without_effect
 
 
 def loaded(sets: Sequence[str] = (), environ: Mapping[str, str] | None = None, toml: str | None = None) -> Effective:
-    flags = {"config": "penstock.toml"} if toml is not None else {}
+    flags = {"config": "headpond.toml"} if toml is not None else {}
     return load(flags, sets, environ or {}, lambda path: (toml or "").encode())
 
 
@@ -45,7 +45,7 @@ def test_a_security_setting_that_would_do_nothing_is_refused_from_every_source(g
     name, _, value = given.partition("=")
     sources: list[Callable[[], Effective]] = [
         lambda: loaded([given]),
-        lambda: loaded(environ={"PENSTOCK_SET": given}),
+        lambda: loaded(environ={"HEADPOND_SET": given}),
         lambda: loaded(toml=f'"{name}" = "{value}"\n'),
     ]
     if not name.startswith("listener.name."):
@@ -75,7 +75,7 @@ def test_every_security_setting_of_kafka_is_known_as_one() -> None:
 def test_other_settings_without_effect_are_named_when_their_value_is_not_the_default() -> None:
     effective = loaded(
         ["num.io.threads=16", "num.network.threads=3", "log.retention.hours=1"],
-        {"PENSTOCK_MIN_INSYNC_REPLICAS": "2"},
+        {"HEADPOND_MIN_INSYNC_REPLICAS": "2"},
         "socket.send.buffer.bytes = 5\n",
     )
     assert without_effect(effective.static) == ["min.insync.replicas", "num.io.threads", "socket.send.buffer.bytes"]

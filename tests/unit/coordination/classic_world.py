@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.classic import ClassicGroup, ClassicGroups
-from penstock.coordination.groups.group import Group
-from penstock.coordination.records import CoordinatorRecord, RecordCodec, RecordType
-from penstock.coordination.runtime import Decision
-from penstock.model import ErrorCode
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
-from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.classic import ClassicGroup, ClassicGroups
+from headpond.coordination.groups.group import Group
+from headpond.coordination.records import CoordinatorRecord, RecordCodec, RecordType
+from headpond.coordination.runtime import Decision
+from headpond.model import ErrorCode
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
+from headpond.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 

@@ -6,26 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from struct import pack, unpack_from
 from typing import Any
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.classic import ClassicGroup, ClassicGroups
-from penstock.coordination.groups.consumer import ConsumerGroup, ConsumerGroups, FixedTopics, TopicFacts
-from penstock.coordination.groups.consumer.records import RECORD_TYPES
-from penstock.coordination.groups.group import Group
-from penstock.coordination.records import RecordCodec, RecordType
-from penstock.coordination.runtime import Decision
-from penstock.coordination.slices import InSlices, at_once
-from penstock.model import BrokerError, ErrorCode, TopicId
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
-from penstock.protocol.schema.consumer_group_heartbeat import (
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.classic import ClassicGroup, ClassicGroups
+from headpond.coordination.groups.consumer import ConsumerGroup, ConsumerGroups, FixedTopics, TopicFacts
+from headpond.coordination.groups.consumer.records import RECORD_TYPES
+from headpond.coordination.groups.group import Group
+from headpond.coordination.records import RecordCodec, RecordType
+from headpond.coordination.runtime import Decision
+from headpond.coordination.slices import InSlices, at_once
+from headpond.model import BrokerError, ErrorCode, TopicId
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
+from headpond.protocol.schema.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-from penstock.protocol.schema.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
-from penstock.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
-from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from headpond.protocol.schema.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
+from headpond.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.model import ErrorCode
-from penstock.protocol.schema.join_group import JoinGroupResponse
+from headpond.model import ErrorCode
+from headpond.protocol.schema.join_group import JoinGroupResponse
 from unit.coordination.consumer_world import Held, read_assignment
 from unit.coordination.conversion_world import REBALANCE_MS, Asked, ConversionWorld, TopicPartition, read_subscription
 

@@ -6,22 +6,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.classic import ClassicGroup
-from penstock.coordination.groups.consumer import ConsumerGroup, FixedTopics, TopicFacts, embedded
-from penstock.coordination.groups.group import Group
-from penstock.coordination.groups.machine import GroupMachine
-from penstock.coordination.groups.stored_types import GROUP_CODEC
-from penstock.coordination.runtime import Decision
-from penstock.coordination.slices import finish_now
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest
-from penstock.protocol.schema.leave_group import LeaveGroupRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.protocol.schema.sync_group import SyncGroupRequest
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.classic import ClassicGroup
+from headpond.coordination.groups.consumer import ConsumerGroup, FixedTopics, TopicFacts, embedded
+from headpond.coordination.groups.group import Group
+from headpond.coordination.groups.machine import GroupMachine
+from headpond.coordination.groups.stored_types import GROUP_CODEC
+from headpond.coordination.runtime import Decision
+from headpond.coordination.slices import finish_now
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest
+from headpond.protocol.schema.leave_group import LeaveGroupRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.sync_group import SyncGroupRequest
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from unit.coordination.consumer_world import Held, assignment, subscription, topic_id

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.group import CommittedPartition
-from penstock.coordination.groups.offset_records import tombstone
-from penstock.coordination.groups.offsets import OffsetStore
-from penstock.coordination.groups.stored_types import GROUP_CODEC
-from penstock.coordination.home import Ended, Producer
-from penstock.coordination.records import CoordinatorRecord
-from penstock.coordination.runtime import Decision
-from penstock.coordination.slices import finish_now
-from penstock.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
-from penstock.protocol.schema.classic_group_records import OffsetCommitKey, OffsetCommitValue
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.group import CommittedPartition
+from headpond.coordination.groups.offset_records import tombstone
+from headpond.coordination.groups.offsets import OffsetStore
+from headpond.coordination.groups.stored_types import GROUP_CODEC
+from headpond.coordination.home import Ended, Producer
+from headpond.coordination.records import CoordinatorRecord
+from headpond.coordination.runtime import Decision
+from headpond.coordination.slices import finish_now
+from headpond.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
+from headpond.protocol.schema.classic_group_records import OffsetCommitKey, OffsetCommitValue
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from simulation.harness.clock import ManualClock
 
 A = TypeVar("A")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.coordination.groups.classic import ClassicGroup
-from penstock.coordination.groups.group import Group
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.codec import encoder
-from penstock.protocol.schema.consumer_protocol import ConsumerProtocolSubscription
+from headpond.coordination.groups.classic import ClassicGroup
+from headpond.coordination.groups.group import Group
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.codec import encoder
+from headpond.protocol.schema.consumer_protocol import ConsumerProtocolSubscription
 from unit.coordination.classic_world import DELAY_MS, World
 
 NONE = ErrorCode.NONE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.model import ErrorCode
+from headpond.config.groups import GroupSettings
+from headpond.model import ErrorCode
 from unit.coordination.classic_world import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, World
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model import ErrorCode
+from headpond.model import ErrorCode
 from unit.coordination.classic_world import DELAY_MS, GROUP, World
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from penstock.coordination.groups.classic import ClassicGroup
-from penstock.coordination.groups.classic.stored import group_record
-from penstock.coordination.records import CoordinatorRecord
-from penstock.model import ErrorCode
-from penstock.protocol.codec import encoder
-from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
+from headpond.coordination.groups.classic import ClassicGroup
+from headpond.coordination.groups.classic.stored import group_record
+from headpond.coordination.records import CoordinatorRecord
+from headpond.model import ErrorCode
+from headpond.protocol.codec import encoder
+from headpond.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
 from unit.coordination.classic_world import CODEC, DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, World
 
 

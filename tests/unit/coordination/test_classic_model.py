@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.classic.member import Member
-from penstock.model import ErrorCode
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.classic.member import Member
+from headpond.model import ErrorCode
 from unit.coordination.classic_world import DELAY_MS, GROUP, Joined, Synced, Waiting, World
 
 SESSION_MS = 6_000

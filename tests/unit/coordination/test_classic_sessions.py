@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.coordination.groups.deadline import Deadline
-from penstock.model import ErrorCode
+from headpond.coordination.groups.deadline import Deadline
+from headpond.model import ErrorCode
 from simulation.harness.clock import ManualClock
 from unit.coordination.classic_world import DELAY_MS, GROUP, SESSION_MS, World
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.coordination.groups.consumer.assignment import Target
-from penstock.coordination.groups.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
-from penstock.model import TopicId
+from headpond.coordination.groups.consumer.assignment import Target
+from headpond.coordination.groups.consumer.assignors import ASSIGNORS, GroupSpec, MemberSpec
+from headpond.model import TopicId
 from unit.coordination.consumer_world import topic_id
 
 uniform, ranges = ASSIGNORS["uniform"], ASSIGNORS["range"]

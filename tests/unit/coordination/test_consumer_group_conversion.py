@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.consumer.member import MemberState
-from penstock.model import ErrorCode
-from penstock.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
-from penstock.protocol.schema.consumer_group_records import (
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.consumer.member import MemberState
+from headpond.model import ErrorCode
+from headpond.protocol.schema.classic_group_records import GroupMetadataKey, GroupMetadataValue
+from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from penstock.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
+from headpond.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
 from unit.coordination.consumer_world import GROUP, REBALANCE_MS, World, assignment, no_wait, read_assignment
 
 ALL = {"orders": [0, 1, 2, 3]}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordination.groups.consumer.member import MemberState
-from penstock.coordination.groups.group import CommittedPartition
-from penstock.model import BrokerError, ErrorCode
+from headpond.coordination.groups.consumer.member import MemberState
+from headpond.coordination.groups.group import CommittedPartition
+from headpond.model import BrokerError, ErrorCode
 from unit.coordination.consumer_world import GROUP, Held, World, no_wait, read_assignment
 from unit.coordination.conversion_clients import ClassicClient
 from unit.coordination.conversion_world import ConversionWorld

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordination.groups.group import CommittedPartition, Group
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.codec import encoder
-from penstock.protocol.schema.consumer_group_describe import ConsumerGroupDescribeResponse
+from headpond.coordination.groups.group import CommittedPartition, Group
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.codec import encoder
+from headpond.protocol.schema.consumer_group_describe import ConsumerGroupDescribeResponse
 from unit.coordination.consumer_world import GROUP, World, no_wait
 
 Described = ConsumerGroupDescribeResponse.DescribedGroup

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.records import CoordinatorRecord
-from penstock.model import ErrorCode
-from penstock.protocol.schema.consumer_group_records import (
+from headpond.config.groups import GroupSettings
+from headpond.coordination.records import CoordinatorRecord
+from headpond.model import ErrorCode
+from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from penstock.cluster.image import MetadataImage, TopicImage
-from penstock.cluster.rows import PartitionState
-from penstock.coordination.groups.consumer import ConsumerGroup, FixedTopics, ImageTopics, TopicFacts
-from penstock.coordination.groups.consumer.member import MemberState
-from penstock.coordination.groups.consumer.topics import metadata_hash
-from penstock.model import TopicId
+from headpond.cluster.image import MetadataImage, TopicImage
+from headpond.cluster.rows import PartitionState
+from headpond.coordination.groups.consumer import ConsumerGroup, FixedTopics, ImageTopics, TopicFacts
+from headpond.coordination.groups.consumer.member import MemberState
+from headpond.coordination.groups.consumer.topics import metadata_hash
+from headpond.model import TopicId
 from unit.coordination.consumer_world import CODEC, World, topic_id
 
 LOG = Path(__file__).with_name("consumer_group_of_kafka_4_3.hex")

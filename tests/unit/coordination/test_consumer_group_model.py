@@ -13,11 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.consumer import ConsumerGroup
-from penstock.coordination.groups.consumer.assignment import partitions_of
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.consumer import ConsumerGroup
+from headpond.coordination.groups.consumer.assignment import partitions_of
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from unit.coordination.consumer_world import CODEC, GROUP, World
 
 TOPICS = ("orders", "payments", "events")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.coordination.groups.consumer.member import Member, MemberState
-from penstock.coordination.groups.consumer.reconciliation import Goal, reconcile
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.coordination.groups.consumer.member import Member, MemberState
+from headpond.coordination.groups.consumer.reconciliation import Goal, reconcile
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from unit.coordination.consumer_world import REBALANCE_MS, World, topic_id
 
 A, B = topic_id(1), topic_id(2)

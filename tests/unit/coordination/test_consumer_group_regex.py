@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.consumer import FixedTopics, TopicFacts
-from penstock.coordination.groups.consumer.subscription import find_topics
-from penstock.coordination.groups.consumer.topics import FoundByRegex
-from penstock.coordination.slices import Work, finish_now
-from penstock.model import ErrorCode, TopicId, patterns
-from penstock.model.patterns import Pattern
-from penstock.protocol.schema.consumer_group_records import (
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.consumer import FixedTopics, TopicFacts
+from headpond.coordination.groups.consumer.subscription import find_topics
+from headpond.coordination.groups.consumer.topics import FoundByRegex
+from headpond.coordination.slices import Work, finish_now
+from headpond.model import ErrorCode, TopicId, patterns
+from headpond.model.patterns import Pattern
+from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
 )

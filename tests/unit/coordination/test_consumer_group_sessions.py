@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.groups import GroupTimes
-from penstock.model import BrokerError, ErrorCode
+from headpond.config.groups import GroupTimes
+from headpond.model import BrokerError, ErrorCode
 from unit.coordination.consumer_world import GROUP, World, no_wait
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.consumer.member import LEFT_FOR_NOW_EPOCH
-from penstock.model import ErrorCode
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.consumer.member import LEFT_FOR_NOW_EPOCH
+from headpond.model import ErrorCode
 from unit.coordination.consumer_world import World
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordination.partition import java_hash, partition_for
-from penstock.coordination.records import CoordinatorRecord, RecordCodec, RecordType
-from penstock.protocol.errors import MalformedMessage, UnsupportedVersion
-from penstock.protocol.schema.classic_group_records import (
+from headpond.coordination.partition import java_hash, partition_for
+from headpond.coordination.records import CoordinatorRecord, RecordCodec, RecordType
+from headpond.protocol.errors import MalformedMessage, UnsupportedVersion
+from headpond.protocol.schema.classic_group_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     OffsetCommitKey,

@@ -10,13 +10,13 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.coordination.home import Ended, KeyValue, Producer, Stored
-from penstock.coordination.records import CoordinatorRecord, RecordCodec, RecordType
-from penstock.coordination.runtime import SLICE_RECORDS, CoordinatorRuntime, Decision
-from penstock.coordination.slices import Work, finish_now, in_one_slice
-from penstock.model import BrokerError, ErrorCode, NotLeader, StorageFailed
-from penstock.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
-from penstock.runtime.tasks import LoopTasks
+from headpond.coordination.home import Ended, KeyValue, Producer, Stored
+from headpond.coordination.records import CoordinatorRecord, RecordCodec, RecordType
+from headpond.coordination.runtime import SLICE_RECORDS, CoordinatorRuntime, Decision
+from headpond.coordination.slices import Work, finish_now, in_one_slice
+from headpond.model import BrokerError, ErrorCode, NotLeader, StorageFailed
+from headpond.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
+from headpond.runtime.tasks import LoopTasks
 from simulation.harness.clock import ManualClock
 
 CODEC = RecordCodec({0: RecordType(TransactionLogKey, TransactionLogValue, 1)})

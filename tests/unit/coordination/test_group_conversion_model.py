@@ -14,12 +14,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.classic import ClassicGroup, Phase
-from penstock.coordination.groups.consumer import ConsumerGroup
-from penstock.coordination.groups.consumer.assignment import partitions_of
-from penstock.coordination.groups.group import CommittedPartition
-from penstock.model import BrokerError, ErrorCode
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.classic import ClassicGroup, Phase
+from headpond.coordination.groups.consumer import ConsumerGroup
+from headpond.coordination.groups.consumer.assignment import partitions_of
+from headpond.coordination.groups.group import CommittedPartition
+from headpond.model import BrokerError, ErrorCode
 from unit.coordination.conversion_clients import ClassicClient, Client, NewClient
 from unit.coordination.conversion_world import GROUP, SESSION_MS, Asked, ConversionWorld, TopicPartition
 

@@ -7,26 +7,26 @@ from typing import TypeVar
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups import machine as machine_module
-from penstock.coordination.groups import offsets as offsets_module
-from penstock.coordination.groups.consumer import FixedTopics, TopicFacts
-from penstock.coordination.groups.machine import GroupMachine
-from penstock.coordination.groups.stored_types import GROUP_CODEC
-from penstock.coordination.home import Ended, Producer
-from penstock.coordination.records import CoordinatorRecord
-from penstock.coordination.runtime import Decision
-from penstock.coordination.slices import Work, finish_now
-from penstock.model import BrokerError, ErrorCode, TopicId
-from penstock.protocol.schema.classic_group_records import LegacyOffsetCommitKey, LegacyOffsetCommitValue
-from penstock.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-from penstock.protocol.schema.heartbeat import HeartbeatRequest
-from penstock.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
-from penstock.protocol.schema.leave_group import LeaveGroupRequest
-from penstock.protocol.schema.offset_commit import OffsetCommitRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
-from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups import machine as machine_module
+from headpond.coordination.groups import offsets as offsets_module
+from headpond.coordination.groups.consumer import FixedTopics, TopicFacts
+from headpond.coordination.groups.machine import GroupMachine
+from headpond.coordination.groups.stored_types import GROUP_CODEC
+from headpond.coordination.home import Ended, Producer
+from headpond.coordination.records import CoordinatorRecord
+from headpond.coordination.runtime import Decision
+from headpond.coordination.slices import Work, finish_now
+from headpond.model import BrokerError, ErrorCode, TopicId
+from headpond.protocol.schema.classic_group_records import LegacyOffsetCommitKey, LegacyOffsetCommitValue
+from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from headpond.protocol.schema.heartbeat import HeartbeatRequest
+from headpond.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
+from headpond.protocol.schema.leave_group import LeaveGroupRequest
+from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 

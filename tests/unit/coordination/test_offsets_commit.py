@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.home import Producer
-from penstock.coordination.records import CoordinatorRecord
-from penstock.coordination.runtime import Decision
-from penstock.coordination.slices import finish_now
-from penstock.model import BrokerError, ErrorCode, TopicId
-from penstock.protocol.schema.offset_delete import OffsetDeleteRequest
+from headpond.config.groups import GroupSettings
+from headpond.coordination.home import Producer
+from headpond.coordination.records import CoordinatorRecord
+from headpond.coordination.runtime import Decision
+from headpond.coordination.slices import finish_now
+from headpond.model import BrokerError, ErrorCode, TopicId
+from headpond.protocol.schema.offset_delete import OffsetDeleteRequest
 from unit.coordination.offsets_rig import GROUP, TOPIC, TOPIC_ID, FakeGroup, Rig
 
 OTHER_ID = TopicId(b"\2" * 16)

@@ -3,8 +3,8 @@ client said."""
 
 from __future__ import annotations
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.home import Producer
+from headpond.config.groups import GroupSettings
+from headpond.coordination.home import Producer
 from unit.coordination.offsets_rig import GROUP, TOPIC, Rig
 
 HOUR_MS = 3_600_000

@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.home import Ended, Producer
-from penstock.model import ErrorCode
-from penstock.protocol.schema.offset_delete import OffsetDeleteRequest
+from headpond.config.groups import GroupSettings
+from headpond.coordination.home import Ended, Producer
+from headpond.model import ErrorCode
+from headpond.protocol.schema.offset_delete import OffsetDeleteRequest
 from unit.coordination.offsets_rig import GROUP, TOPIC, Rig
 
 MINUTE_MS = 60_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.groups import GroupSettings
-from penstock.coordination.groups.offset_records import tombstone
-from penstock.coordination.home import Producer
-from penstock.coordination.runtime import Decision
-from penstock.model import BrokerError, ErrorCode
+from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.offset_records import tombstone
+from headpond.coordination.home import Producer
+from headpond.coordination.runtime import Decision
+from headpond.model import BrokerError, ErrorCode
 from unit.coordination.offsets_rig import GROUP, TOPIC, FakeGroup, Rig
 
 ONE, TWO = Producer(1, 0), Producer(2, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from penstock.coordination.slices import PAUSE_S, Slices, Work, finish_now, while_wanted
+from headpond.coordination.slices import PAUSE_S, Slices, Work, finish_now, while_wanted
 from simulation.harness.clock import ManualClock
 from simulation.harness.workers import SimulatedWorkers, inside_worker
 

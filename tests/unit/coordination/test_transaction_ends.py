@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordination.home import Producer
-from penstock.model import ErrorCode
+from headpond.coordination.home import Producer
+from headpond.model import ErrorCode
 from unit.coordination.test_transaction_producers import V1_NOTHING, at_epoch
 from unit.coordination.transaction_world import P0, P1, P2, World
 

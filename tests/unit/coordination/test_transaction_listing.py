@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.coordination.slices import finish_now
-from penstock.coordination.transactions.listing import Filters, parse_states
-from penstock.coordination.transactions.state import TransactionState
+from headpond.coordination.slices import finish_now
+from headpond.coordination.transactions.listing import Filters, parse_states
+from headpond.coordination.transactions.state import TransactionState
 from unit.coordination.transaction_world import World
 
 

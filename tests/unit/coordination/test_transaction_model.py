@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from penstock.coordination.home import Producer
-from penstock.coordination.transactions.state import PREPARED
-from penstock.model import ErrorCode, TopicPartition
+from headpond.coordination.home import Producer
+from headpond.coordination.transactions.state import PREPARED
+from headpond.model import ErrorCode, TopicPartition
 from unit.coordination.transaction_world import ID, P0, P1, P2, World
 
 PARTITIONS = (P0, P1, P2)

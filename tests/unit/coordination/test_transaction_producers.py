@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from penstock.coordination.home import Producer
-from penstock.model import ErrorCode
-from penstock.protocol.schema.transaction_records import TransactionLogValue
+from headpond.coordination.home import Producer
+from headpond.model import ErrorCode
+from headpond.protocol.schema.transaction_records import TransactionLogValue
 from unit.coordination.transaction_world import ID, P0, World
 
 V1_NOTHING = Producer(-1, -1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.config.transactions import TransactionSettings
-from penstock.coordination.home import Producer
-from penstock.coordination.slices import Work, finish_now
-from penstock.coordination.transactions import upkeep
-from penstock.coordination.transactions.upkeep import ABORTS_AT_ONCE_MAX
-from penstock.model import ErrorCode
+from headpond.config.transactions import TransactionSettings
+from headpond.coordination.home import Producer
+from headpond.coordination.slices import Work, finish_now
+from headpond.coordination.transactions import upkeep
+from headpond.coordination.transactions.upkeep import ABORTS_AT_ONCE_MAX
+from headpond.model import ErrorCode
 from unit.coordination.transaction_world import ID, P0, P1, World
 
 HOUR_S = 3_600

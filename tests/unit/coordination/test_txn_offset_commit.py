@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.coordination.home import Ended, Producer
-from penstock.coordination.slices import finish_now
-from penstock.model import BrokerError, ErrorCode
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest
-from penstock.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
+from headpond.coordination.home import Ended, Producer
+from headpond.coordination.slices import finish_now
+from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
+from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
 from unit.coordination.test_group_machine import SETTINGS, TOPIC, World
 
 GROUP = "readers"

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from penstock.config.transactions import TransactionSettings
-from penstock.coordination.home import Producer
-from penstock.coordination.runtime import Decision
-from penstock.coordination.transactions.machine import TransactionMachine
-from penstock.coordination.transactions.markers import Marker
-from penstock.coordination.transactions.records import transaction_codec
-from penstock.model import BrokerError, ErrorCode, TopicPartition
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.config.transactions import TransactionSettings
+from headpond.coordination.home import Producer
+from headpond.coordination.runtime import Decision
+from headpond.coordination.transactions.machine import TransactionMachine
+from headpond.coordination.transactions.markers import Marker
+from headpond.coordination.transactions.records import transaction_codec
+from headpond.model import BrokerError, ErrorCode, TopicPartition
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
 from simulation.harness.clock import ManualClock
 
 A = TypeVar("A")

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model import ErrorCode, StorageFailed
-from penstock.model import libraries as tested
-from penstock.model.patterns import compiled
-from penstock.protocol.records.compression import ZSTD, decompress
+from headpond.model import ErrorCode, StorageFailed
+from headpond.model import libraries as tested
+from headpond.model.patterns import compiled
+from headpond.protocol.records.compression import ZSTD, decompress
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model import patterns
-from penstock.model.pattern_spread import UNBOUNDED, spread
-from penstock.model.pattern_syntax import WEIGHT_MAX
-from penstock.model.patterns import LENGTH_MAX, InvalidPattern, Pattern, compiled
+from headpond.model import patterns
+from headpond.model.pattern_spread import UNBOUNDED, spread
+from headpond.model.pattern_syntax import WEIGHT_MAX
+from headpond.model.patterns import LENGTH_MAX, InvalidPattern, Pattern, compiled
 
 REFUSED_BY_KAFKA = {
     "a)": "regexp/syntax: internal error",
@@ -284,7 +284,7 @@ def test_few_compiled_expressions_are_kept() -> None:
 
 def test_re2_is_imported_with_the_first_expression() -> None:
     program = (
-        "import sys; import penstock.broker.app; from penstock.model.patterns import compiled; "
+        "import sys; import headpond.broker.app; from headpond.model.patterns import compiled; "
         "assert 're2' not in sys.modules; compiled('a'); assert 're2' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -12,9 +12,9 @@ import msgspec
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from penstock.protocol import schema
-from penstock.protocol.facts import FieldFacts, struct_fields
-from penstock.protocol.types import Message
+from headpond.protocol import schema
+from headpond.protocol.facts import FieldFacts, struct_fields
+from headpond.protocol.types import Message
 
 INTEGERS = {
     "int8": (-(2**7), 2**7 - 1),

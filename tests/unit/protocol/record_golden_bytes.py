@@ -2,7 +2,7 @@
 
     PYTHONPATH=src python tests/unit/protocol/record_golden_bytes.py HOST:PORT
 
-Creates a topic called penstock-golden there and deletes it again.
+Creates a topic called headpond-golden there and deletes it again.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from typing import Any
 
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from penstock.protocol import apis, header
-from penstock.protocol.schema.api_versions import ApiVersionsRequest
-from penstock.protocol.schema.create_partitions import CreatePartitionsRequest
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.delete_records import DeleteRecordsRequest
-from penstock.protocol.schema.delete_topics import DeleteTopicsRequest
-from penstock.protocol.schema.describe_cluster import DescribeClusterRequest
-from penstock.protocol.schema.describe_configs import DescribeConfigsRequest
-from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
-from penstock.protocol.schema.fetch import FetchRequest
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.list_offsets import ListOffsetsRequest
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from penstock.protocol.schema.produce import ProduceRequest
-from penstock.protocol.types import Message
+from headpond.protocol import apis, header
+from headpond.protocol.schema.api_versions import ApiVersionsRequest
+from headpond.protocol.schema.create_partitions import CreatePartitionsRequest
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.delete_records import DeleteRecordsRequest
+from headpond.protocol.schema.delete_topics import DeleteTopicsRequest
+from headpond.protocol.schema.describe_cluster import DescribeClusterRequest
+from headpond.protocol.schema.describe_configs import DescribeConfigsRequest
+from headpond.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
+from headpond.protocol.schema.fetch import FetchRequest
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.list_offsets import ListOffsetsRequest
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from headpond.protocol.schema.produce import ProduceRequest
+from headpond.protocol.types import Message
 
-TOPIC = "penstock-golden"
+TOPIC = "headpond-golden"
 
 
 class Recorder:

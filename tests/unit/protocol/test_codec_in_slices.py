@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import pytest
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import appender_in_slices, decoder, decoder_in_slices, encoder
-from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.schema.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-from penstock.protocol.schema.find_coordinator import FindCoordinatorRequest
-from penstock.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-from penstock.protocol.types import Message
-from penstock.protocol.wire import (
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import appender_in_slices, decoder, decoder_in_slices, encoder
+from headpond.protocol.errors import MalformedMessage
+from headpond.protocol.schema.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
+from headpond.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+from headpond.protocol.types import Message
+from headpond.protocol.wire import (
     ELEMENT_BYTES,
     ELEMENT_NUMBERS,
     ELEMENT_TAGGED_BYTES,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.protocol.frame import FrameReader, InvalidFrameSize
-from penstock.protocol.frame_memory import ORDINARY_BYTES_MAX, SMALL_BYTES, FrameMemory, ReceiveBuffer
+from headpond.protocol.frame import FrameReader, InvalidFrameSize
+from headpond.protocol.frame_memory import ORDINARY_BYTES_MAX, SMALL_BYTES, FrameMemory, ReceiveBuffer
 
 
 class Owner:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from penstock.protocol.frame_memory import (
+from headpond.protocol.frame_memory import (
     FRAME_S_MAX,
     GRACE_S,
     ORDINARY_BYTES_MAX,

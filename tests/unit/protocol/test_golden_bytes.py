@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from penstock.protocol import apis, header
-from penstock.protocol.apis import APIS
+from headpond.protocol import apis, header
+from headpond.protocol.apis import APIS
 
 
 class Exchange(NamedTuple):
@@ -73,7 +73,7 @@ def test_produce_is_advertised_from_0_and_served_from_3() -> None:
 
 def test_kafkas_answers_say_what_we_think_they_say() -> None:
     topic = answer("Metadata", 13).topics[0]
-    assert (topic.name, len(topic.topic_id), len(topic.partitions)) == ("penstock-golden", 16, 2)
+    assert (topic.name, len(topic.topic_id), len(topic.partitions)) == ("headpond-golden", 16, 2)
     assert [p.error_code for p in answer("Produce", 9).responses[0].partition_responses] == [0, 87]
     fetched = answer("Fetch", 12).responses[0].partitions
     assert [p.high_watermark for p in fetched] == [3, 0] and b"value" in fetched[0].records

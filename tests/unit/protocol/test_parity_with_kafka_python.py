@@ -16,10 +16,10 @@ import kafka.protocol.sasl
 import msgspec
 import pytest
 
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.facts import struct_fields
-from penstock.protocol.schema.api_versions import ApiVersionsResponse
-from penstock.protocol.types import Message
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.facts import struct_fields
+from headpond.protocol.schema.api_versions import ApiVersionsResponse
+from headpond.protocol.types import Message
 from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 PLACES = (

@@ -18,10 +18,10 @@ import kio.schema
 import pytest
 from kio.serial import entity_reader, entity_writer
 
-from penstock.protocol.apis import APIS
-from penstock.protocol.codec import decoder, encoder
-from penstock.protocol.facts import struct_fields
-from penstock.protocol.types import Message
+from headpond.protocol.apis import APIS
+from headpond.protocol.codec import decoder, encoder
+from headpond.protocol.facts import struct_fields
+from headpond.protocol.types import Message
 from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 KIO_MODULES = {module.name for module in pkgutil.iter_modules(kio.schema.__path__)}

@@ -10,19 +10,19 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from penstock.protocol.codec import appender, decoder, encoder
-from penstock.protocol.errors import MalformedMessage, UnsupportedField, UnsupportedVersion
-from penstock.protocol.facts import struct_fields
-from penstock.protocol.header import decode_request_header
-from penstock.protocol.schema.api_versions import ApiVersionsRequest
-from penstock.protocol.schema.create_topics import CreateTopicsRequest
-from penstock.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
-from penstock.protocol.schema.fetch import FetchRequest, FetchResponse
-from penstock.protocol.schema.init_producer_id import InitProducerIdRequest
-from penstock.protocol.schema.metadata import MetadataRequest
-from penstock.protocol.schema.produce import ProduceRequest
-from penstock.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
-from penstock.protocol.types import Message
+from headpond.protocol.codec import appender, decoder, encoder
+from headpond.protocol.errors import MalformedMessage, UnsupportedField, UnsupportedVersion
+from headpond.protocol.facts import struct_fields
+from headpond.protocol.header import decode_request_header
+from headpond.protocol.schema.api_versions import ApiVersionsRequest
+from headpond.protocol.schema.create_topics import CreateTopicsRequest
+from headpond.protocol.schema.describe_topic_partitions import DescribeTopicPartitionsRequest
+from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
+from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
+from headpond.protocol.schema.metadata import MetadataRequest
+from headpond.protocol.schema.produce import ProduceRequest
+from headpond.protocol.schema.sasl_authenticate import SaslAuthenticateRequest
+from headpond.protocol.types import Message
 from unit.protocol.made_up_messages import all_messages, for_all, message_name, messages
 
 # An empty string is a byte on the wire, an empty list in memory 56: Kafka's own objects have the same ratio.

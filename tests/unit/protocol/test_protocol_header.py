@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from penstock.protocol.apis import APIS, api
-from penstock.protocol.errors import MalformedMessage
-from penstock.protocol.header import (
+from headpond.protocol.apis import APIS, api
+from headpond.protocol.errors import MalformedMessage
+from headpond.protocol.header import (
     RequestHeader,
     decode_request_header,
     decode_response_header,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.record import Record
 
 blobs = st.none() | st.binary(max_size=40) | st.binary(min_size=1, max_size=4).map(lambda b: b * 100)
 header_lists = st.lists(st.tuples(st.text(max_size=10), st.none() | st.binary(max_size=20)), max_size=3).map(tuple)

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import read_header
-from penstock.protocol.records.pairs import iter_pairs
-from penstock.protocol.records.reader import read_payload, read_records
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.errors import CorruptBatch
+from headpond.protocol.records.header import read_header
+from headpond.protocol.records.pairs import iter_pairs
+from headpond.protocol.records.reader import read_payload, read_records
+from headpond.protocol.records.record import Record
 
 data = st.none() | st.binary(max_size=80) | st.sampled_from([b"x" * 63, b"x" * 64, b"x" * 9_000])
 rows = st.tuples(st.integers(0, 10**13), data, data, st.lists(st.tuples(st.text(max_size=3), data), max_size=2))

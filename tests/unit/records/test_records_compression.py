@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from penstock.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
-from penstock.protocol.records.errors import CorruptBatch, DecompressedTooLarge, UnknownCodec
+from headpond.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
+from headpond.protocol.records.errors import CorruptBatch, DecompressedTooLarge, UnknownCodec
 
 PAYLOADS = [b"", b"a", b"hello " * 10_000, bytes(200_000)]
 

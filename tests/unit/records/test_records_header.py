@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.checksum import crc32c
-from penstock.protocol.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, crc_of, read_header, stamp
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.checksum import crc32c
+from headpond.protocol.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, crc_of, read_header, stamp
+from headpond.protocol.records.record import Record
 
 RECORDS = [Record(0, 1_000, b"k", b"v"), Record(1, 1_500, None, b"w"), Record(2, 1_200, b"k", None)]
 
@@ -62,7 +62,7 @@ def test_checksum_is_castagnoli() -> None:
 
 def test_checksum_is_loaded_without_the_slow_part_of_its_package() -> None:
     code = (
-        "import sys, penstock.protocol.records.checksum as c; assert c.crc32c(b'a'); "
+        "import sys, headpond.protocol.records.checksum as c; assert c.crc32c(b'a'); "
         "assert 'importlib.metadata' not in sys.modules; import crc32c; assert crc32c.crc32c(b'a') == c.crc32c(b'a')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.records.builder import assemble, build_batch
-from penstock.protocol.records.compression import compress
-from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import APPEND_TIME_BIT, HEADER_BYTES, read_header
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.records.record import Record
-from penstock.protocol.records.varint import decode_varint, encode_varint
+from headpond.protocol.records.builder import assemble, build_batch
+from headpond.protocol.records.compression import compress
+from headpond.protocol.records.errors import CorruptBatch
+from headpond.protocol.records.header import APPEND_TIME_BIT, HEADER_BYTES, read_header
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.records.record import Record
+from headpond.protocol.records.varint import decode_varint, encode_varint
 from unit.records.made_up_records import record_lists
 
 TWO = [Record(0, 100, b"k", b"v"), Record(1, 200, b"k", b"v", (("h", b"x"),))]

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.control import EndTxnMarker, build_end_txn_marker, read_end_txn_marker
-from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import APPEND_TIME_BIT, CONTROL_BIT, TRANSACTIONAL_BIT, crc_of, read_header
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.records.record import Record
-from penstock.protocol.records.rewrite import recompress, set_append_time, set_timestamps
-from penstock.protocol.records.search import TimestampOffset, first_at_or_after, latest
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.control import EndTxnMarker, build_end_txn_marker, read_end_txn_marker
+from headpond.protocol.records.errors import CorruptBatch
+from headpond.protocol.records.header import APPEND_TIME_BIT, CONTROL_BIT, TRANSACTIONAL_BIT, crc_of, read_header
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.records.record import Record
+from headpond.protocol.records.rewrite import recompress, set_append_time, set_timestamps
+from headpond.protocol.records.search import TimestampOffset, first_at_or_after, latest
 from unit.records.made_up_records import record_lists
 
 

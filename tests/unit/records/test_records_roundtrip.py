@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.compression import CODEC_NAMES
-from penstock.protocol.records.header import crc_of, read_header
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.records.record import Record
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.compression import CODEC_NAMES
+from headpond.protocol.records.header import crc_of, read_header
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.records.record import Record
 from unit.records.made_up_records import record_lists
 
 codecs = st.integers(0, 4)

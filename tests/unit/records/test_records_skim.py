@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import read_header
-from penstock.protocol.records.reader import iter_payload, read_payload
-from penstock.protocol.records.record import Record
-from penstock.protocol.records.skim import TimestampDeltas, skim
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.errors import CorruptBatch
+from headpond.protocol.records.header import read_header
+from headpond.protocol.records.reader import iter_payload, read_payload
+from headpond.protocol.records.record import Record
+from headpond.protocol.records.skim import TimestampDeltas, skim
 from unit.records.made_up_records import record_lists
 
 NOW = 1_700_000_000_000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from penstock.replication.partition import Partition
-from penstock.storage.log import PartitionLog
+from headpond.replication.partition import Partition
+from headpond.storage.log import PartitionLog
 from support.batches import Rec, build
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch
 

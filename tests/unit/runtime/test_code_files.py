@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import importlib, os, resource, sys
-from penstock.runtime.code_files import KeptCodeFiles
+from headpond.runtime.code_files import KeptCodeFiles
 
 def can_import(name):
     try:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime import disk_file, lending
-from penstock.runtime.disk_file import DiskFile
-from penstock.runtime.files import DiskFileSystem
-from penstock.runtime.lending import LENT_BYTES_MAX, STEP_BYTES, WINDOWS_MAX, NotLending, Windows
+from headpond.runtime import disk_file, lending
+from headpond.runtime.disk_file import DiskFile
+from headpond.runtime.files import DiskFileSystem
+from headpond.runtime.lending import LENT_BYTES_MAX, STEP_BYTES, WINDOWS_MAX, NotLending, Windows
 
 CONTENT = bytes(range(256)) * 4_096  # 1 MiB
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from penstock.runtime.loop_thread import LoopThread
+from headpond.runtime.loop_thread import LoopThread
 
 
 async def twice(number: int) -> int:

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from penstock.model import OutcomeUnknown, StorageFailed
-from penstock.ports import Committed, HistoryLost, Put
-from penstock.runtime import metastore_database
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.metastore_database import SCHEMA_VERSION, Database, StoreUnusable
-from penstock.runtime.metastore_rules import prefix_end
-from penstock.runtime.metastore_sqlite import SqliteMetadataStore
-from penstock.runtime.metastore_watch import QUEUED_REVISIONS_MAX, Watcher
+from headpond.model import OutcomeUnknown, StorageFailed
+from headpond.ports import Committed, HistoryLost, Put
+from headpond.runtime import metastore_database
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.metastore_database import SCHEMA_VERSION, Database, StoreUnusable
+from headpond.runtime.metastore_rules import prefix_end
+from headpond.runtime.metastore_sqlite import SqliteMetadataStore
+from headpond.runtime.metastore_watch import QUEUED_REVISIONS_MAX, Watcher
 from simulation.harness.clock import ManualClock
 
 
@@ -148,9 +148,9 @@ def test_pages_damaged_later_are_reported_not_served(tmp_path: pathlib.Path) -> 
 
 _CHILD = """
 import asyncio, sys
-from penstock.ports import Put
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.metastore_sqlite import SqliteMetadataStore
+from headpond.ports import Put
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.metastore_sqlite import SqliteMetadataStore
 
 async def main():
     store = await SqliteMetadataStore.open(sys.argv[1], SystemClock())
@@ -207,7 +207,7 @@ def test_many_processes_number_their_commits_without_a_gap_or_a_double(tmp_path:
 
 
 def test_a_watcher_too_far_behind_has_to_list_again(tmp_path: pathlib.Path) -> None:
-    from penstock.ports import Change, Changes
+    from headpond.ports import Change, Changes
 
     async def scenario() -> None:
         watcher = Watcher("", after_revision=0)
@@ -255,7 +255,7 @@ def test_an_idle_store_finds_foreign_commits_even_if_the_file_looks_the_same(
         clock = ManualClock()
         ours = await SqliteMetadataStore.open(f"{tmp_path}/m.sqlite", clock)
         theirs = await SqliteMetadataStore.open(f"{tmp_path}/m.sqlite", ManualClock())
-        monkeypatch.setattr("penstock.runtime.metastore_sqlite._facts", lambda path: (1, 1))
+        monkeypatch.setattr("headpond.runtime.metastore_sqlite._facts", lambda path: (1, 1))
         first = asyncio.ensure_future(anext(ours.watch("", after_revision=0)))
         await ours.get("a")
         await theirs.transact([], [Put("a", b"")])

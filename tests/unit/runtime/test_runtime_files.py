@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import disk_file, posix
-from penstock.runtime.files import DiskFileSystem
+from headpond.runtime import disk_file, posix
+from headpond.runtime.files import DiskFileSystem
 
 fs = DiskFileSystem()
 
@@ -69,7 +69,7 @@ def test_a_file_is_not_written_through_a_pipe_or_device_that_has_its_temporary_n
 def test_a_pipe_that_nobody_writes_to_is_refused_at_once(tmp_path: pathlib.Path) -> None:
     os.mkfifo(f"{tmp_path}/x")
     program = (
-        "import sys; from penstock.runtime.files import DiskFileSystem as F\n"
+        "import sys; from headpond.runtime.files import DiskFileSystem as F\n"
         "for one in (F().read_file, F().leave_note, lambda path: F().write_file_atomically(path[:-1] + 'y', b'')):\n"
         "    try: one(sys.argv[1])\n"
         "    except OSError as error: print(error.strerror)"
@@ -254,7 +254,7 @@ def test_an_atomic_write_syncs_the_content_before_the_name_and_the_folder_after(
 
 def test_a_lock_held_by_another_process_is_respected_until_it_ends(tmp_path: pathlib.Path) -> None:
     program = (
-        "import sys; from penstock.runtime.files import DiskFileSystem\n"
+        "import sys; from headpond.runtime.files import DiskFileSystem\n"
         "lock = DiskFileSystem().lock(sys.argv[1]); print(lock is not None, flush=True); sys.stdin.read()"
     )
     path = f"{tmp_path}/.lock"

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import posix, process
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.network import PortInUse, TcpNetwork
-from penstock.runtime.random import SystemRandom
-from penstock.runtime.tasks import LoopTasks
+from headpond.runtime import posix, process
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.network import PortInUse, TcpNetwork
+from headpond.runtime.random import SystemRandom
+from headpond.runtime.tasks import LoopTasks
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])
@@ -237,7 +237,7 @@ def test_stop_signals_call_back_with_their_names(run: Callable[[Any], Any]) -> N
 
 def test_the_open_file_limit_is_raised_to_what_is_allowed(tmp_path: pathlib.Path) -> None:
     program = (
-        "import resource; from penstock.runtime import process\n"
+        "import resource; from headpond.runtime import process\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)); process.prepare_process()\n"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-import penstock
-from penstock.ports import FileSystem, ProcessLost
-from penstock.runtime.processes import WorkerProcesses
-from support.broker import penstock_environment
+import headpond
+from headpond.ports import FileSystem, ProcessLost
+from headpond.runtime.processes import WorkerProcesses
+from support.broker import headpond_environment
 from support.waiting import eventually
 
 
@@ -52,7 +52,7 @@ def run_for_ever(fs: FileSystem) -> Iterator[int]:
 def importable_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """The process has to find this module by its name."""
     tests = Path(__file__).parents[2]  # by either of its names: pytest imports it as a part of ``tests``
-    environment = penstock_environment()
+    environment = headpond_environment()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tests), str(tests.parent), environment["PYTHONPATH"]]))
 
 
@@ -147,8 +147,8 @@ def test_the_folder_in_which_the_broker_runs_is_not_searched_for_code(
 ) -> None:
     for name in ("struct", "pickle", "signal"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('code of somebody else')")
-    (tmp_path / "penstock").mkdir()
-    (tmp_path / "penstock" / "__init__.py").write_text("raise SystemExit('code of somebody else')")
+    (tmp_path / "headpond").mkdir()
+    (tmp_path / "headpond" / "__init__.py").write_text("raise SystemExit('code of somebody else')")
     monkeypatch.chdir(tmp_path)
 
     async def test(processes: WorkerProcesses) -> None:
@@ -161,10 +161,10 @@ def test_the_folder_in_which_the_broker_runs_is_not_searched_for_code(
 def test_a_broker_that_knows_its_package_from_the_current_folder_only_has_processes_too(
     tmp_path: Path,
 ) -> None:
-    """``python -m penstock`` inside a checkout: the package is not installed, and PYTHONPATH is empty."""
+    """``python -m headpond`` inside a checkout: the package is not installed, and PYTHONPATH is empty."""
     program = """
 import asyncio, operator, os
-from penstock.runtime.processes import WorkerProcesses
+from headpond.runtime.processes import WorkerProcesses
 
 async def main():
     os.chdir("/")
@@ -174,7 +174,7 @@ async def main():
 asyncio.run(main())
 """
     (tmp_path / "program.py").write_text(program)
-    (tmp_path / "penstock").symlink_to(Path(penstock.__file__).parent)
+    (tmp_path / "headpond").symlink_to(Path(headpond.__file__).parent)
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": ""}
     command = [sys._base_executable, "-m", "program"]  # type: ignore[attr-defined]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
@@ -184,7 +184,7 @@ asyncio.run(main())
 def test_a_process_does_not_outlive_one_that_is_killed(tmp_path: Path) -> None:
     program = """
 import asyncio
-from penstock.runtime.processes import WorkerProcesses
+from headpond.runtime.processes import WorkerProcesses
 from unit.runtime.test_runtime_processes import run_for_ever
 
 async def main():

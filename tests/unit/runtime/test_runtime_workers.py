@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime import process
-from penstock.runtime.workers import ThreadWorkers
+from headpond.runtime import process
+from headpond.runtime.workers import ThreadWorkers
 
 
 @pytest.fixture(params=["asyncio", "uvloop"])

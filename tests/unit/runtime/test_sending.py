@@ -13,11 +13,11 @@ from typing import Any, cast
 
 import pytest
 
-from penstock.ports import Part
-from penstock.runtime import disk_file, sending
-from penstock.runtime.disk_file import DiskFile
-from penstock.runtime.files import DiskFileSystem
-from penstock.runtime.network import TcpNetwork
+from headpond.ports import Part
+from headpond.runtime import disk_file, sending
+from headpond.runtime.disk_file import DiskFile
+from headpond.runtime.files import DiskFileSystem
+from headpond.runtime.network import TcpNetwork
 from unit.runtime.test_lending import can_lend
 
 CONTENT = bytes(range(251)) * 20_000  # 5 MB: more than a socket takes at once

@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import pytest
 
-from penstock.runtime import sync_child
-from penstock.runtime.disk_file import DiskFile
-from penstock.runtime.files import DiskFileSystem
-from penstock.runtime.sync_process import SyncProcess
-from penstock.runtime.workers import ThreadWorkers
+from headpond.runtime import sync_child
+from headpond.runtime.disk_file import DiskFile
+from headpond.runtime.files import DiskFileSystem
+from headpond.runtime.sync_process import SyncProcess
+from headpond.runtime.workers import ThreadWorkers
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has it")
 

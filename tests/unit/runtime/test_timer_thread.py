@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.runtime.timer_thread import repeating
+from headpond.runtime.timer_thread import repeating
 from support.waiting import eventually
 
 

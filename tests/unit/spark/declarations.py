@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.spark.pipeline.mistakes import WrongDeclaration
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.mistakes import WrongDeclaration
 
 VARIABLES = {"HOST": "10.0.0.1", "PASSWORD": "pa55w0rd"}
 

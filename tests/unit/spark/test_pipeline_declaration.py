@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.main import main
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.spark.pipeline.mistakes import WrongDeclaration
-from penstock.spark.pipeline.options import read_options, write_options
-from penstock.spark.pipeline.preflight import settings_for
-from penstock.spark.sink.options import parse_sink_options
-from penstock.spark.source.options import parse_options
+from headpond.cli.main import main
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.mistakes import WrongDeclaration
+from headpond.spark.pipeline.options import read_options, write_options
+from headpond.spark.pipeline.preflight import settings_for
+from headpond.spark.sink.options import parse_sink_options
+from headpond.spark.source.options import parse_options
 from unit.spark.declarations import VARIABLES, mistakes, written
 
 GOOD = """\
@@ -48,7 +48,7 @@ def test_a_declaration_says_what_is_read_done_and_written(tmp_path: Path) -> Non
     pipeline = load_pipeline(written(tmp_path, GOOD), VARIABLES)
     assert (pipeline.name, pipeline.trigger, pipeline.bootstrap) == ("sessions", "10 seconds", "10.0.0.1:9092")
     assert pipeline.kafka == {"kafka.sasl.jaas.config": "user pa55w0rd"}
-    assert pipeline.folder == str(tmp_path / ".penstock" / "sessions")
+    assert pipeline.folder == str(tmp_path / ".pipelines" / "sessions")
     (source,), (step,), (sink,) = pipeline.sources, pipeline.steps, pipeline.sinks
     assert (source.topics, source.reading, source.start, source.key) == (("clicks",), "stream", "earliest", "string")
     assert source.watermark is not None and source.watermark.delay == "10 minutes"
@@ -71,7 +71,7 @@ def test_folders_are_the_same_wherever_the_pipeline_is_run_from(
             found.add((pipeline.folder, pipeline.sinks[0].target))
             assert str(pipeline.place) == f"{file}:1"
     homes = (tmp_path / "anna", tmp_path / "bob")
-    assert found == {(str(home / "pipelines/.penstock/sessions"), str(home / "out")) for home in homes}
+    assert found == {(str(home / "pipelines/.pipelines/sessions"), str(home / "out")) for home in homes}
     remote = changed('topic = "sessions"', 'parquet = "s3a://bucket/out"')
     assert load_pipeline(written(tmp_path, remote), VARIABLES).sinks[0].target == "s3a://bucket/out"
 
@@ -390,6 +390,6 @@ def test_run_tells_the_first_mistake_and_how_many_there_are(tmp_path: Path, caps
     bad = written(tmp_path, 'name = "x"\n', "bad.toml")
     assert main(["pipeline", "run", bad]) == 1
     assert capsys.readouterr().err == (
-        f"penstock: {bad}:1: there is no sink: [sink.NAME] declares one; "
-        f"1 more mistake: penstock pipeline validate {bad}\n"
+        f"headpond: {bad}:1: there is no sink: [sink.NAME] declares one; "
+        f"1 more mistake: headpond pipeline validate {bad}\n"
     )

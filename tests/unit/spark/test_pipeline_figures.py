@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.pipeline.figures import Figures
+from headpond.spark.pipeline.figures import Figures
 
 SCHEMA = {"type": "struct", "fields": [{"name": "rows", "type": "long"}]}
 
@@ -27,5 +27,5 @@ def test_rows_that_went_to_the_sink_are_counted_however_spark_tells_of_them(row:
     figures = Figures("out", "group")
     sources = [{"numInputRows": 9, "endOffset": {"t": {"0": 9}}, "latestOffset": {"t": {"0": 10}}}]
     for batch in range(2):
-        figures.add({"batchId": batch, "timestamp": "", "observedMetrics": {"penstock": row}, "sources": sources})
+        figures.add({"batchId": batch, "timestamp": "", "observedMetrics": {"headpond": row}, "sources": sources})
     assert (figures.rows_written, figures.rows_read, figures.batches, figures.lag) == (2 * rows, 18, 2, 1)

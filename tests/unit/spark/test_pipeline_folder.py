@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.pipeline.checkpoint import Checkpoint
-from penstock.spark.pipeline.failures import WrongFolder
-from penstock.spark.pipeline.figures import Figures
-from penstock.spark.pipeline.folder import Folder, TableColumns, known_columns
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.spark.pipeline.model import Pipeline
-from penstock.spark.pipeline.tables import check_table, sweep
+from headpond.spark.pipeline.checkpoint import Checkpoint
+from headpond.spark.pipeline.failures import WrongFolder
+from headpond.spark.pipeline.figures import Figures
+from headpond.spark.pipeline.folder import Folder, TableColumns, known_columns
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.model import Pipeline
+from headpond.spark.pipeline.tables import check_table, sweep
 from unit.spark.declarations import VARIABLES, written
 
 TEXT = """\
@@ -147,7 +147,7 @@ def test_rows_of_a_batch_that_was_written_before_are_not_rows_out() -> None:
                 "batchId": batch,
                 "timestamp": f"2026-01-01T00:00:0{batch}Z",
                 "numInputRows": 3,
-                "observedMetrics": {"penstock": {"rows": 3}},
+                "observedMetrics": {"headpond": {"rows": 3}},
                 "sources": [],
             }
         )

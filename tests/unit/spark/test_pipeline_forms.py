@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.load import load_pipeline
 from unit.spark.declarations import mistakes, written
 
 YAML = """\
@@ -74,7 +74,7 @@ def test_yaml_that_can_be_no_value_is_told_with_its_line(tmp_path: Path) -> None
 
 
 PYTHON = """\
-from penstock.spark.pipeline import Pipeline
+from headpond.spark.pipeline import Pipeline
 
 pipeline = Pipeline("sessions", trigger="1 minute")
 pipeline.source("clicks", topic="clicks", format="json", schema="user STRING")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.pipeline.failures import WrongFolder
-from penstock.spark.pipeline.load import load_pipeline
-from penstock.spark.pipeline.places import check_around
+from headpond.spark.pipeline.failures import WrongFolder
+from headpond.spark.pipeline.load import load_pipeline
+from headpond.spark.pipeline.places import check_around
 from unit.spark.declarations import VARIABLES, mistakes, written
 
 TWO = """\
@@ -66,8 +66,8 @@ def test_tables_beside_each_other_are_fine(tmp_path: Path, one: str, other: str)
 @pytest.mark.parametrize(
     ("table", "folder", "told"),
     [
-        (".penstock/p/tables", "", "/.penstock/p/tables lies inside {here}/.penstock/p, where the pipeline keeps"),
-        (".", "", "{here}/.penstock/p, where the pipeline keeps its checkpoints, lies inside {here}"),
+        (".pipelines/p/tables", "", "/.pipelines/p/tables lies inside {here}/.pipelines/p, where the pipeline keeps"),
+        (".", "", "{here}/.pipelines/p, where the pipeline keeps its checkpoints, lies inside {here}"),
         ("kept", 'folder = "kept"', "/kept is where the pipeline keeps its checkpoints"),
     ],
 )

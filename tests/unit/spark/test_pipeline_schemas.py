@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.pipeline.avro_schema import WrongAvroSchema, columns_of, parse_avro_schema, spark_type
-from penstock.spark.pipeline.ddl import WrongSchema, fields_of
+from headpond.spark.pipeline.avro_schema import WrongAvroSchema, columns_of, parse_avro_schema, spark_type
+from headpond.spark.pipeline.ddl import WrongSchema, fields_of
 
 
 def test_fields_of_every_kind_are_read() -> None:

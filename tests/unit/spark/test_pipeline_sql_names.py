@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.spark.pipeline.sql_names import tables_of
+from headpond.spark.pipeline.sql_names import tables_of
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from penstock.spark.pipeline.toml_lines import lines_of
+from headpond.spark.pipeline.toml_lines import lines_of
 
 DOCUMENT = textwrap.dedent(
     '''\

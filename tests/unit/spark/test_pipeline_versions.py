@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.runtime.disk_file import DiskFile
-from penstock.runtime.files import DiskFileSystem
-from penstock.spark.pipeline import versions as module
-from penstock.spark.pipeline.failures import WrongFolder
-from penstock.spark.pipeline.versions import Versions
+from headpond.runtime.disk_file import DiskFile
+from headpond.runtime.files import DiskFileSystem
+from headpond.spark.pipeline import versions as module
+from headpond.spark.pipeline.failures import WrongFolder
+from headpond.spark.pipeline.versions import Versions
 
 MINE, THEIRS = "0123456789ab", "ba9876543210"
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from penstock.config.compaction import CompactionSettings
-from penstock.config.log import LogConfig
-from penstock.protocol.records.reader import read_records
-from penstock.storage.compaction.compactor import Compactor
-from penstock.storage.log import PartitionLog
-from penstock.storage.manager import StorageConfig
+from headpond.config.compaction import CompactionSettings
+from headpond.config.log import LogConfig
+from headpond.protocol.records.reader import read_records
+from headpond.storage.compaction.compactor import Compactor
+from headpond.storage.log import PartitionLog
+from headpond.storage.manager import StorageConfig
 from support.batches import Batch, Rec, build, split
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig
 

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from penstock.storage import checkpoint_rounds, index_files, log_checkpoint
-from penstock.storage.group_commit import SYNC_ALL_FROM_LOGS
-from penstock.storage.log import PartitionLog
+from headpond.storage import checkpoint_rounds, index_files, log_checkpoint
+from headpond.storage.group_commit import SYNC_ALL_FROM_LOGS
+from headpond.storage.log import PartitionLog
 from simulation.harness.clock import ManualClock
 from unit.storage.storage_rig import Rig
 

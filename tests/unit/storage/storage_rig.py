@@ -8,13 +8,13 @@ from typing import TypeVar
 
 import msgspec
 
-from penstock.config.log import LogConfig
-from penstock.model import TopicId, TopicPartition
-from penstock.ports import Syncer, Workers
-from penstock.protocol.records.header import BatchHeader, read_header
-from penstock.runtime.tasks import LoopTasks
-from penstock.storage.log import Appended, PartitionLog
-from penstock.storage.manager import LogManager, StorageConfig
+from headpond.config.log import LogConfig
+from headpond.model import TopicId, TopicPartition
+from headpond.ports import Syncer, Workers
+from headpond.protocol.records.header import BatchHeader, read_header
+from headpond.runtime.tasks import LoopTasks
+from headpond.storage.log import Appended, PartitionLog
+from headpond.storage.manager import LogManager, StorageConfig
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk

@@ -6,15 +6,15 @@ import gzip
 
 import pytest
 
-from penstock.config.log import LogConfig
-from penstock.model import ErrorCode, TopicPartition
-from penstock.protocol.records.builder import build_batch, encode_record
-from penstock.protocol.records.compression import CODEC_NAMES, compress
-from penstock.protocol.records.header import HEADER, HEADER_BYTES, BatchHeader, crc_of, read_header
-from penstock.protocol.records.reader import read_records
-from penstock.protocol.records.record import Record
-from penstock.storage import deep_admission
-from penstock.storage.admission import BatchRefused, admit, needs_deep_look
+from headpond.config.log import LogConfig
+from headpond.model import ErrorCode, TopicPartition
+from headpond.protocol.records.builder import build_batch, encode_record
+from headpond.protocol.records.compression import CODEC_NAMES, compress
+from headpond.protocol.records.header import HEADER, HEADER_BYTES, BatchHeader, crc_of, read_header
+from headpond.protocol.records.reader import read_records
+from headpond.protocol.records.record import Record
+from headpond.storage import deep_admission
+from headpond.storage.admission import BatchRefused, admit, needs_deep_look
 
 TP = TopicPartition("orders", 3)
 NOW = 1_700_000_000_000

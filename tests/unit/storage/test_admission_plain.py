@@ -7,12 +7,12 @@ import struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.config.log import LogConfig
-from penstock.model import TopicPartition
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.header import CRC_POSITION, crc_of
-from penstock.protocol.records.record import Record
-from penstock.storage.admission import BatchRefused, admit, plain_header
+from headpond.config.log import LogConfig
+from headpond.model import TopicPartition
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.header import CRC_POSITION, crc_of
+from headpond.protocol.records.record import Record
+from headpond.storage.admission import BatchRefused, admit, plain_header
 
 NOW_MS = 1_700_000_000_000
 TP = TopicPartition("topic", 0)

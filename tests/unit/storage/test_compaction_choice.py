@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from penstock.config.log import LogConfig
-from penstock.storage.compaction.choice import Dirt, Unknown, find_dirt
-from penstock.storage.compaction.groups import group_segments
-from penstock.storage.compaction.job import SegmentToClean
-from penstock.storage.segment import Segment, SegmentLimits
+from headpond.config.log import LogConfig
+from headpond.storage.compaction.choice import Dirt, Unknown, find_dirt
+from headpond.storage.compaction.groups import group_segments
+from headpond.storage.compaction.job import SegmentToClean
+from headpond.storage.segment import Segment, SegmentLimits
 
 NOW_MS = 1_000_000
 CONFIG = LogConfig(compacts=True, deletes=False)

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.protocol.records.builder import build_batch
-from penstock.protocol.records.errors import CorruptBatch
-from penstock.protocol.records.header import read_header
-from penstock.protocol.records.reader import iter_payload, read_payload
-from penstock.protocol.records.record import Record
-from penstock.storage.compaction.keys import KEY_BYTES_MAX, read_keys
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.errors import CorruptBatch
+from headpond.protocol.records.header import read_header
+from headpond.protocol.records.reader import iter_payload, read_payload
+from headpond.protocol.records.record import Record
+from headpond.storage.compaction.keys import KEY_BYTES_MAX, read_keys
 
 Chance = random.Random
 SIZES: dict[str, Callable[[Chance], int]] = {

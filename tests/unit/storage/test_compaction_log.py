@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.protocol.records.header import HEADER, crc_of, read_header
-from penstock.protocol.records.reader import read_records
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.protocol.records.header import HEADER, crc_of, read_header
+from headpond.protocol.records.reader import read_records
 from simulation.harness.trace import Op, Renamed
 from support.batches import CODECS, Rec, build
 from unit.storage.compaction_rig import COMPACTED, batches_of, compact, compacted_log, compactor_of, kept, keyed, table

@@ -13,8 +13,8 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from penstock.config.compaction import CompactionSettings
-from penstock.storage.manager import StorageConfig
+from headpond.config.compaction import CompactionSettings
+from headpond.storage.manager import StorageConfig
 from support.batches import Rec, build
 from unit.storage.compaction_rig import COMPACTED, Kept, batches_of, compactor_of, kept, table
 from unit.storage.model_rig import StorageModel, model_settings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.storage.log import PartitionLog
-from penstock.storage.txn_index import AbortedTxn, decode_prefix
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.storage.log import PartitionLog
+from headpond.storage.txn_index import AbortedTxn, decode_prefix
 from unit.storage.compaction_rig import COMPACTED, batches_of, compact, compacted_log, kept, keyed
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig
 

@@ -9,13 +9,13 @@ import pickletools
 import msgspec
 import pytest
 
-from penstock.config.compaction import CompactionSettings
-from penstock.model import TopicId, TopicPartition
-from penstock.storage.compaction import cleaner
-from penstock.storage.compaction.choice import Dirt
-from penstock.storage.log import PartitionLog
-from penstock.storage.manager import StorageConfig
-from penstock.storage.txn_index import AbortedTxn
+from headpond.config.compaction import CompactionSettings
+from headpond.model import TopicId, TopicPartition
+from headpond.storage.compaction import cleaner
+from headpond.storage.compaction.choice import Dirt
+from headpond.storage.log import PartitionLog
+from headpond.storage.manager import StorageConfig
+from headpond.storage.txn_index import AbortedTxn
 from unit.storage.compaction_rig import (
     BY_HAND,
     COMPACTED,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model import BrokerError, ErrorCode, TopicPartition
-from penstock.protocol.records.control import EndTxnMarker, build_end_txn_marker
-from penstock.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader, read_header, stamp
-from penstock.storage import producers
-from penstock.storage.producer_snapshot import decode_snapshot
-from penstock.storage.producer_state import CompletedTxn, StoredBatch
-from penstock.storage.producers import ProducerStates
+from headpond.model import BrokerError, ErrorCode, TopicPartition
+from headpond.protocol.records.control import EndTxnMarker, build_end_txn_marker
+from headpond.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader, read_header, stamp
+from headpond.storage import producers
+from headpond.storage.producer_snapshot import decode_snapshot
+from headpond.storage.producer_state import CompletedTxn, StoredBatch
+from headpond.storage.producers import ProducerStates
 
 TP = TopicPartition("orders", 0)
 TOP = 2**31 - 1

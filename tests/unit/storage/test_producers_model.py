@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from penstock.model import BrokerError, ErrorCode, TopicPartition
-from penstock.protocol.records.header import BatchHeader
-from penstock.storage.producers import ProducerStates
+from headpond.model import BrokerError, ErrorCode, TopicPartition
+from headpond.protocol.records.header import BatchHeader
+from headpond.storage.producers import ProducerStates
 
 TP = TopicPartition("t", 0)
 PIDS = (1, 2, 3)

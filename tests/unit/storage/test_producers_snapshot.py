@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.model import TopicPartition
-from penstock.protocol.records.header import crc_of, read_header
-from penstock.storage.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
-from penstock.storage.producer_state import CompletedTxn
-from penstock.storage.producers import ProducerStates
+from headpond.model import TopicPartition
+from headpond.protocol.records.header import crc_of, read_header
+from headpond.storage.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
+from headpond.storage.producer_state import CompletedTxn
+from headpond.storage.producers import ProducerStates
 
 KAFKAS_LOG = base64.b64decode(
     "AAAAAAAAAAAAAAA6AAAAAAIqUryyAAAAAAAAAAABoeEeJLsAAAGh4R4kuwAAAAAAAAAAAAAAAAAAAAAAARAAAAABBHYwAAAAAAAAAAABAAAAOgAAAAAC"
@@ -127,7 +127,7 @@ def test_any_missing_end_is_noticed(size: int) -> None:
 
 
 def test_bytes_that_the_count_does_not_cover_are_noticed_even_with_a_good_crc() -> None:
-    from penstock.protocol.records.checksum import crc32c
+    from headpond.protocol.records.checksum import crc32c
 
     body = (7).to_bytes(4, "big") + KAFKAS_SNAPSHOT[10:]
     with pytest.raises(CorruptSnapshot, match="7 entries"):

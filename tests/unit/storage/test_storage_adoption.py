@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 
-from penstock.model import TopicPartition
-from penstock.storage.adoption import look_into, make_ready, strays
-from penstock.storage.checkpoints import encode_offsets, read_offsets
-from penstock.storage.inspection import Inspected
+from headpond.model import TopicPartition
+from headpond.storage.adoption import look_into, make_ready, strays
+from headpond.storage.checkpoints import encode_offsets, read_offsets
+from headpond.storage.inspection import Inspected
 from unit.storage.storage_rig import DATA_DIR, TOPIC_ID, TP, Rig, make_batch, read_all
 
 FOLDER = f"{DATA_DIR}/{TP}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.storage.checkpoints import CorruptCheckpoint
-from penstock.storage.epochs import EpochEntry, LeaderEpochs
+from headpond.storage.checkpoints import CorruptCheckpoint
+from headpond.storage.epochs import EpochEntry, LeaderEpochs
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from penstock.model import StorageFailed
-from penstock.storage.folder import SYNC_FAILED
+from headpond.model import StorageFailed
+from headpond.storage.folder import SYNC_FAILED
 from unit.storage.storage_rig import DATA_DIR, TP, Rig, make_batch, read_all
 
 

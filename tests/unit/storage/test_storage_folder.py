@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.model import TopicId, TopicPartition
-from penstock.storage import folder
-from penstock.storage.checkpoints import CorruptCheckpoint, decode_offsets, encode_offsets, read_offsets
-from penstock.storage.folder import BadFile, FolderIdentity
+from headpond.model import TopicId, TopicPartition
+from headpond.storage import folder
+from headpond.storage.checkpoints import CorruptCheckpoint, decode_offsets, encode_offsets, read_offsets
+from headpond.storage.folder import BadFile, FolderIdentity
 from simulation.harness.disk import SimulatedDisk
 
 

@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from penstock.model import StorageFailed, TopicId, TopicPartition
-from penstock.ports import File
-from penstock.replication.partition import Partition
-from penstock.storage.group_commit import (
+from headpond.model import StorageFailed, TopicId, TopicPartition
+from headpond.ports import File
+from headpond.replication.partition import Partition
+from headpond.storage.group_commit import (
     APPENDS_BETWEEN_LOOKS,
     GATHERED_APPENDS,
     LAG_S,
     SYNC_ALL_FROM_LOGS,
     FlushMode,
 )
-from penstock.storage.log import PartitionLog
-from penstock.storage.manager import StorageConfig
+from headpond.storage.log import PartitionLog
+from headpond.storage.manager import StorageConfig
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import EverythingSynced, Synced
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, writable

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.storage import index_files, log_checkpoint
-from penstock.storage.log import PartitionLog
+from headpond.storage import index_files, log_checkpoint
+from headpond.storage.log import PartitionLog
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import Renamed, Truncated, Wrote
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all

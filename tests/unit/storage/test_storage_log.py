@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from penstock.model import OffsetOutOfRange, StorageFailed
-from penstock.storage.log_reads import FINISHED_SEGMENTS_LOADED_MAX
+from headpond.model import OffsetOutOfRange, StorageFailed
+from headpond.storage.log_reads import FINISHED_SEGMENTS_LOADED_MAX
 from simulation.harness.disk import SimulatedDisk
 from support.batches import split
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, fill, make_batch, read_all, writable

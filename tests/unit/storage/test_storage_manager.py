@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from penstock.model import StorageFailed, TopicId, TopicPartition
-from penstock.storage.errors import DataFolderForeign, DataFolderInUse, DataFolderUnusable
+from headpond.model import StorageFailed, TopicId, TopicPartition
+from headpond.storage.errors import DataFolderForeign, DataFolderInUse, DataFolderUnusable
 from unit.storage.storage_rig import CONFIG, DATA_DIR, NOW_MS, TOPIC_ID, TP, Rig, make_batch, read_all
 
 OTHER_ID = TopicId(bytes(16 * [9]))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from penstock.model import TopicPartition
-from penstock.storage import data_folder, log_checkpoint
-from penstock.storage.log import PartitionLog
-from penstock.storage.producers import ProducerStates
+from headpond.model import TopicPartition
+from headpond.storage import data_folder, log_checkpoint
+from headpond.storage.log import PartitionLog
+from headpond.storage.producers import ProducerStates
 from unit.storage.storage_rig import TOPIC_ID, Rig, make_batch
 
 MANY = 350

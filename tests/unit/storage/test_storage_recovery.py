@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.model import BrokerError, ErrorCode
-from penstock.storage import index_files, log_checkpoint
-from penstock.storage import log as log_module
-from penstock.storage.log import PartitionLog
+from headpond.model import BrokerError, ErrorCode
+from headpond.storage import index_files, log_checkpoint
+from headpond.storage import log as log_module
+from headpond.storage.log import PartitionLog
 from simulation.harness.disk import SimulatedDisk
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from penstock.model import BrokerError
-from penstock.storage.producers import BATCHES_KEPT
+from headpond.model import BrokerError
+from headpond.storage.producers import BATCHES_KEPT
 from unit.storage.storage_rig import Rig, make_batch, writable
 
 PRODUCER = 7

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from penstock.model import BrokerError, ErrorCode
+from headpond.model import BrokerError, ErrorCode
 from support.batches import split
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 

@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from penstock.model import StorageFailed
-from penstock.storage import index_files, log_checkpoint
-from penstock.storage import log as log_module
-from penstock.storage.log import PartitionLog
+from headpond.model import StorageFailed
+from headpond.storage import index_files, log_checkpoint
+from headpond.storage import log as log_module
+from headpond.storage.log import PartitionLog
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch
 
 SCAN_MAX = 3_000

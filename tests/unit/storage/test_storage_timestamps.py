@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.protocol.records.header import HEADER, crc_of, read_header
-from penstock.storage import looks, timestamps
-from penstock.storage.timestamps import TURN_READS, WALK_BYTES
+from headpond.protocol.records.header import HEADER, crc_of, read_header
+from headpond.storage import looks, timestamps
+from headpond.storage.timestamps import TURN_READS, WALK_BYTES
 from simulation.harness.clock import ManualClock
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build

@@ -7,11 +7,11 @@ import random
 
 import pytest
 
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.storage import txn_index
-from penstock.storage.inspection import inspect
-from penstock.storage.log import PartitionLog
-from penstock.storage.txn_index import BLOCK, AbortedTxn, AbortedTxns, decode_prefix, encode, overlapping
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.storage import txn_index
+from headpond.storage.inspection import inspect
+from headpond.storage.log import PartitionLog
+from headpond.storage.txn_index import BLOCK, AbortedTxn, AbortedTxns, decode_prefix, encode, overlapping
 from support.batches import Rec, build
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from penstock.model import StorageFailed
+from headpond.model import StorageFailed
 from simulation.harness.trace import Op, Renamed
 from unit.storage.storage_rig import NOW_MS, Rig, fill, make_batch, read_all
 

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from penstock.protocol.records.control import build_end_txn_marker
-from penstock.storage import log_checkpoint
-from penstock.storage.log import PartitionLog
-from penstock.storage.txn_index import AbortedTxn, decode_prefix, encode
+from headpond.protocol.records.control import build_end_txn_marker
+from headpond.storage import log_checkpoint
+from headpond.storage.log import PartitionLog
+from headpond.storage.txn_index import AbortedTxn, decode_prefix, encode
 from support.batches import Rec, build
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch
 

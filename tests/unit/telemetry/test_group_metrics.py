@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.broker.group_metrics import BREATHE_EVERY, STATES, group_sources, transaction_sources
-from penstock.coordination.groups.classic import Phase
-from penstock.coordination.groups.meters import GroupMeters, RebalanceMeter, Stopwatch
-from penstock.coordination.groups.offset_memory import NO_TIME, CommittedOffset, Offsets
-from penstock.model import ZERO_TOPIC_ID, TopicId, TopicPartition
-from penstock.telemetry import catalogue
-from penstock.telemetry.families import Family
-from penstock.telemetry.metrics import OTHER
+from headpond.broker.group_metrics import BREATHE_EVERY, STATES, group_sources, transaction_sources
+from headpond.coordination.groups.classic import Phase
+from headpond.coordination.groups.meters import GroupMeters, RebalanceMeter, Stopwatch
+from headpond.coordination.groups.offset_memory import NO_TIME, CommittedOffset, Offsets
+from headpond.model import ZERO_TOPIC_ID, TopicId, TopicPartition
+from headpond.telemetry import catalogue
+from headpond.telemetry.families import Family
+from headpond.telemetry.metrics import OTHER
 from unit.coordination.consumer_world import World
 
 HIGH_WATERMARK = 100

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime.process_facts import process_facts
-from penstock.telemetry.looked_up import WAIT_S, LookedUp
-from penstock.telemetry.loop_watch import PERIOD_S, LoopWatch
+from headpond.runtime.process_facts import process_facts
+from headpond.telemetry.looked_up import WAIT_S, LookedUp
+from headpond.telemetry.loop_watch import PERIOD_S, LoopWatch
 
 
 class Timers:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.telemetry import catalogue
-from penstock.telemetry.families import Family, Registry, complaints
-from penstock.telemetry.metrics import OTHER, Counter, Gauge, Histogram, Labelled
+from headpond.telemetry import catalogue
+from headpond.telemetry.families import Family, Registry, complaints
+from headpond.telemetry.metrics import OTHER, Counter, Gauge, Histogram, Labelled
 
 
 @pytest.mark.parametrize("family", catalogue.ALL, ids=lambda family: family.name)
 def test_every_metric_of_the_catalogue_is_named_by_the_rules(family: Family) -> None:
     assert complaints(family) == []
-    assert family.name.startswith(("penstock_", "process_"))
+    assert family.name.startswith(("headpond_", "process_"))
     assert family.help.endswith(".")
 
 

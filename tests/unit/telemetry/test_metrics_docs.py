@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from penstock.telemetry import catalogue, endpoint, exposition, http, logs, metrics, requests
-from penstock.telemetry.families import Family
+from headpond.telemetry import catalogue, endpoint, exposition, http, logs, metrics, requests
+from headpond.telemetry.families import Family
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs" / "operations-metrics.md").read_text()
-DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs" / "grafana" / "penstock.json").read_text())
-METRIC = re.compile(r"\b(?:penstock|process)_[a-z0-9_]+")
-SELECTOR = re.compile(r"\b((?:penstock|process)_[a-z0-9_]+)\{([^}]*)\}")
+DASHBOARD: dict[str, Any] = json.loads((ROOT / "docs" / "grafana" / "headpond.json").read_text())
+METRIC = re.compile(r"\b(?:headpond|process)_[a-z0-9_]+")
+SELECTOR = re.compile(r"\b((?:headpond|process)_[a-z0-9_]+)\{([^}]*)\}")
 LABEL = re.compile(r"([a-z_]+)\s*(?:=~|!~|!=|=)")
 GROUPING = re.compile(r"\bby \(([^)]*)\)")
 
@@ -125,17 +125,17 @@ def test_what_matters_is_on_the_dashboard() -> None:
     shown = {FAMILY_OF_SAMPLE[sample] for expression in expressions() for sample in METRIC.findall(expression)}
     left_out = {family.name for family in catalogue.ALL if family not in shown}
     assert left_out == {
-        "penstock_topics",
-        "penstock_partitions_led",
-        "penstock_partitions_without_series",
-        "penstock_retention_runs_total",
-        "penstock_retention_segments_total",
-        "penstock_compaction_cleanings_total",
-        "penstock_compaction_removed_records_total",
-        "penstock_compaction_seconds_total",
-        "penstock_recovery_scanned_bytes",
-        "penstock_log_messages_suppressed_total",
-        "penstock_scrape_failures_total",
+        "headpond_topics",
+        "headpond_partitions_led",
+        "headpond_partitions_without_series",
+        "headpond_retention_runs_total",
+        "headpond_retention_segments_total",
+        "headpond_compaction_cleanings_total",
+        "headpond_compaction_removed_records_total",
+        "headpond_compaction_seconds_total",
+        "headpond_recovery_scanned_bytes",
+        "headpond_log_messages_suppressed_total",
+        "headpond_scrape_failures_total",
         "process_virtual_memory_bytes",
         "process_start_time_seconds",
     }

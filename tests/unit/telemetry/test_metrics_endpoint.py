@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from penstock.runtime.clock import SystemClock
-from penstock.runtime.network import PortInUse, TcpNetwork
-from penstock.runtime.tasks import LoopTasks
-from penstock.telemetry.endpoint import ANSWER_S_MAX, CONNECTIONS_MAX, REQUEST_S_MAX, STALL_S_MAX, MetricsEndpoint
-from penstock.telemetry.exposition import LINES_PER_SLICE
-from penstock.telemetry.families import Family, Registry
-from penstock.telemetry.metrics import Gauge, Point
+from headpond.runtime.clock import SystemClock
+from headpond.runtime.network import PortInUse, TcpNetwork
+from headpond.runtime.tasks import LoopTasks
+from headpond.telemetry.endpoint import ANSWER_S_MAX, CONNECTIONS_MAX, REQUEST_S_MAX, STALL_S_MAX, MetricsEndpoint
+from headpond.telemetry.exposition import LINES_PER_SLICE
+from headpond.telemetry.families import Family, Registry
+from headpond.telemetry.metrics import Gauge, Point
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 

@@ -9,10 +9,10 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from penstock.telemetry.accept import choose
-from penstock.telemetry.exposition import LINES_PER_SLICE, OPEN_METRICS, TEXT, Format, exposition, number
-from penstock.telemetry.families import Family, Registry
-from penstock.telemetry.metrics import Counter, Histogram, Labelled, Point
+from headpond.telemetry.accept import choose
+from headpond.telemetry.exposition import LINES_PER_SLICE, OPEN_METRICS, TEXT, Format, exposition, number
+from headpond.telemetry.families import Family, Registry
+from headpond.telemetry.metrics import Counter, Histogram, Labelled, Point
 
 NASTY = 'a"b\\c\nd é \U0001f600'
 

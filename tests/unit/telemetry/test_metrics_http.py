@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from penstock.telemetry.http import (
+from headpond.telemetry.http import (
     HEADERS_MAX,
     REQUEST_BYTES_MAX,
     BadRequest,

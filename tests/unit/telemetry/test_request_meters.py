@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.telemetry.requests import STRIDE_MAX, TIMED_INTERVAL_S, RequestMeter, RequestMeters
+from headpond.telemetry.requests import STRIDE_MAX, TIMED_INTERVAL_S, RequestMeter, RequestMeters
 
 
 def serve(meter: RequestMeter, count: int, *, at_s: float, step_s: float, duration_s: float = 0.001) -> float:

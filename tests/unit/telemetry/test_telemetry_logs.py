@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.telemetry.logs import (
+from headpond.telemetry.logs import (
     BURST,
     LIFECYCLE,
     WINDOW_S,
@@ -30,13 +30,13 @@ class Output:
         self.messages = Messages()
         self._handler = BoundedHandler(self.stream, self.messages)
         self._handler.setFormatter(formatter)
-        self._logger = logging.Logger("penstock.server")
+        self._logger = logging.Logger("headpond.server")
         self._logger.addHandler(self._handler)
 
     def say(
         self, text: str, *arguments: object, at_s: float = 0.0, level: int = logging.WARNING, **more: object
     ) -> None:
-        record = self._logger.makeRecord("penstock.server", level, "f", 1, text, arguments, None, extra=dict(more))
+        record = self._logger.makeRecord("headpond.server", level, "f", 1, text, arguments, None, extra=dict(more))
         record.created = at_s
         self._logger.handle(record)
 
@@ -58,7 +58,7 @@ def restored_logging() -> Iterator[None]:
 def test_a_line_says_when_how_bad_who_and_what() -> None:
     output = Output(TextLines())
     output.say("refused a connection from %s", "10.0.0.1", at_s=1_700_000_000.123)
-    assert output.lines() == ["2023-11-14T22:13:20.123Z WARNING penstock.server: refused a connection from 10.0.0.1"]
+    assert output.lines() == ["2023-11-14T22:13:20.123Z WARNING headpond.server: refused a connection from 10.0.0.1"]
 
 
 def test_a_machine_gets_an_object_per_line_with_the_fields_that_were_passed() -> None:
@@ -68,7 +68,7 @@ def test_a_machine_gets_an_object_per_line_with_the_fields_that_were_passed() ->
     assert json.loads(line) == {
         "time": "2023-11-14T22:13:20.500Z",
         "level": "WARNING",
-        "logger": "penstock.server",
+        "logger": "headpond.server",
         "message": 'a client sent quotes "\n and \x1b[31m',
         "peer": "10.0.0.1",
         "odd": "{1: 2}",
@@ -86,7 +86,7 @@ def test_a_traceback_is_part_of_its_record() -> None:
         stream = io.StringIO()
         handler = BoundedHandler(stream, Messages())
         handler.setFormatter(formatter)
-        logger = logging.Logger("penstock.x")
+        logger = logging.Logger("headpond.x")
         logger.addHandler(handler)
         try:
             raise ValueError("gone \x1b[2J\x07")
@@ -112,7 +112,7 @@ def test_control_characters_are_shown_not_obeyed(text: str, shown: str) -> None:
     assert printable(text) == shown
     output = Output(TextLines())
     output.say("%s", text)
-    assert output.lines() == [f"1970-01-01T00:00:00.000Z WARNING penstock.server: {shown}"]
+    assert output.lines() == [f"1970-01-01T00:00:00.000Z WARNING headpond.server: {shown}"]
 
 
 def test_a_client_that_misbehaves_all_day_gets_a_few_lines_and_a_count() -> None:
@@ -172,7 +172,7 @@ def test_the_machine_learns_how_many_were_not_said() -> None:
 def test_what_is_said_at_each_level(level: str, said: list[str], restored_logging: None) -> None:
     stream = io.StringIO()
     configure(format="text", level=level, stream=stream)
-    logger = logging.getLogger("penstock.some.part")
+    logger = logging.getLogger("headpond.some.part")
     logger.debug("debug")
     logger.info("info")
     logging.getLogger(LIFECYCLE).info("lifecycle info")
@@ -185,7 +185,7 @@ def test_configuring_twice_says_everything_once(restored_logging: None) -> None:
     first, second = io.StringIO(), io.StringIO()
     configure(format="text", level="INFO", stream=first)
     configure(format="json", level="INFO", stream=second)
-    logging.getLogger("penstock.x").info("hello")
+    logging.getLogger("headpond.x").info("hello")
     assert first.getvalue() == ""
     assert json.loads(second.getvalue())["message"] == "hello"
 
@@ -194,4 +194,4 @@ def test_a_stream_that_is_gone_is_no_reason_to_fail(restored_logging: None) -> N
     stream = io.StringIO()
     configure(format="text", level="INFO", stream=stream)
     stream.close()
-    logging.getLogger("penstock.x").error("nobody hears this")
+    logging.getLogger("headpond.x").error("nobody hears this")

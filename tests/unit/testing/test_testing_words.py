@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-import penstock.testing
-from penstock.testing.command import SOURCE, penstock_command, penstock_environment
-from penstock.testing.errors import BrokerFailed
-from penstock.testing.topics import create_topic
-from penstock.testing.values import as_text
+import headpond.testing
+from headpond.testing.command import SOURCE, headpond_command, headpond_environment
+from headpond.testing.errors import BrokerFailed
+from headpond.testing.topics import create_topic
+from headpond.testing.values import as_text
 
 
 @pytest.mark.parametrize(
@@ -27,30 +27,30 @@ def test_a_setting_is_said_as_a_broker_reads_it(value: object, said: str) -> Non
 
 
 def test_settings_for_tests_and_for_other_brokers_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PENSTOCK_BROKER_ID", "PYTHONWARNINGS", "PYTHONDEVMODE", "COVERAGE_PROCESS_START"):
+    for name in ("HEADPOND_BROKER_ID", "PYTHONWARNINGS", "PYTHONDEVMODE", "COVERAGE_PROCESS_START"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("LANG", "C")
-    found = penstock_environment({"PENSTOCK_FLUSH": "os"})
-    assert (found["LANG"], found["PENSTOCK_FLUSH"]) == ("C", "os")
-    assert not {"PENSTOCK_BROKER_ID", "PYTHONWARNINGS", "PYTHONDEVMODE", "COVERAGE_PROCESS_START"} & found.keys()
+    found = headpond_environment({"HEADPOND_FLUSH": "os"})
+    assert (found["LANG"], found["HEADPOND_FLUSH"]) == ("C", "os")
+    assert not {"HEADPOND_BROKER_ID", "PYTHONWARNINGS", "PYTHONDEVMODE", "COVERAGE_PROCESS_START"} & found.keys()
 
 
-def test_the_broker_is_of_the_penstock_that_the_tests_import(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_broker_is_of_the_headpond_that_the_tests_import(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    assert penstock_environment()["PYTHONPATH"] == os.pathsep.join([str(SOURCE), "elsewhere"])
-    assert Path(penstock.testing.__file__).parents[2] == SOURCE
+    assert headpond_environment()["PYTHONPATH"] == os.pathsep.join([str(SOURCE), "elsewhere"])
+    assert Path(headpond.testing.__file__).parents[2] == SOURCE
 
 
 def test_an_installed_one_needs_no_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("penstock.testing.command.SOURCE", tmp_path / "site-packages")
+    monkeypatch.setattr("headpond.testing.command.SOURCE", tmp_path / "site-packages")
     monkeypatch.delenv("PYTHONPATH", raising=False)
-    assert "PYTHONPATH" not in penstock_environment()
+    assert "PYTHONPATH" not in headpond_environment()
 
 
 def test_a_module_in_the_current_folder_shadows_nothing(tmp_path: Path) -> None:
     (tmp_path / "argparse.py").write_text("raise ImportError('not the one that was meant')")
     done = subprocess.run(
-        penstock_command("--version"), cwd=tmp_path, env=penstock_environment(), capture_output=True, text=True
+        headpond_command("--version"), cwd=tmp_path, env=headpond_environment(), capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -59,19 +59,19 @@ def test_the_plugin_imports_nothing_before_a_fixture_is_asked_for() -> None:
     script = """
 import sys, pytest, _pytest.config
 before = set(sys.modules)
-import penstock.testing.plugin
+import headpond.testing.plugin
 print(*sorted(set(sys.modules) - before))
 """
-    done = subprocess.run([sys.executable, "-c", script], env=penstock_environment(), capture_output=True, text=True)
-    assert done.stdout.split() == ["penstock", "penstock.testing", "penstock.testing.plugin"], done.stderr
+    done = subprocess.run([sys.executable, "-c", script], env=headpond_environment(), capture_output=True, text=True)
+    assert done.stdout.split() == ["headpond", "headpond.testing", "headpond.testing.plugin"], done.stderr
 
 
 def test_what_the_package_promises_is_there() -> None:
-    assert {name: getattr(penstock.testing, name).__name__ for name in penstock.testing.__all__} == {
-        name: name for name in penstock.testing.__all__
+    assert {name: getattr(headpond.testing, name).__name__ for name in headpond.testing.__all__} == {
+        name: name for name in headpond.testing.__all__
     }
     with pytest.raises(AttributeError, match="no attribute 'Brokers'"):
-        penstock.testing.Brokers  # noqa: B018
+        headpond.testing.Brokers  # noqa: B018
 
 
 def test_a_broker_that_hangs_up_is_said_to_have_given_no_answer() -> None:

@@ -1,0 +1,3 @@
+from headpond.cli.start import main
+
+raise SystemExit(main())

@@ -1,0 +1,371 @@
+"""The composition root: puts a broker together from its parts, starts it and stops it.
+
+The order of a start is part of the promises: the folder is locked before anything in it is read; the metadata store
+is read before the logs, which it names; every leader epoch is raised before a request is served; the listeners are
+bound early, so that a port in use is found out first, and serve last. A stop goes the other way and ends with the
+clean-shutdown marker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from headpond.broker import later
+from headpond.broker.context import ListenerInfo
+from headpond.broker.dispatch import Dispatch
+from headpond.broker.fetch_sessions import FetchSessions
+from headpond.broker.group_coordinator import GroupCoordinator
+from headpond.broker.handlers import fetch, heartbeat, produce
+from headpond.broker.handlers.fetch_open import WAIT_MS_MAX, FetchOpener
+from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.broker.handlers.produce_transactions import ProduceTransactions
+from headpond.broker.local_markers import LocalMarkers
+from headpond.broker.pacing import Pacing
+from headpond.broker.parked import ParkedProduces
+from headpond.broker.replicas import Replicas
+from headpond.broker.security.authorizer import AllowAll
+from headpond.broker.server import Server
+from headpond.broker.services import Broker
+from headpond.broker.start_checks import check_folder, read_metadata
+from headpond.broker.transaction_coordinator import TransactionCoordinator
+from headpond.broker.turns import Turns
+from headpond.cluster.controller import Controller
+from headpond.cluster.delta import Delta
+from headpond.cluster.features import OF_A_NEW_CLUSTER
+from headpond.cluster.follower import FOLLOWER_TASK, ImageFollower
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.names import OFFSETS_TOPIC
+from headpond.cluster.rows import Endpoint
+from headpond.cluster.startup import join_cluster
+from headpond.config.broker import BrokerSettings, settings_with_dynamic, topic_config
+from headpond.config.dynamic import check_topic
+from headpond.config.listeners import Listener
+from headpond.config.log import LogConfig
+from headpond.config.setting import ConfigError
+from headpond.coordination.slices import Slices
+from headpond.model import TopicId, TopicPartition
+from headpond.ports import (
+    Clock,
+    CodeFiles,
+    FileSystem,
+    MetadataStore,
+    Network,
+    Processes,
+    ProcessFacts,
+    Random,
+    Syncer,
+    Tasks,
+    Workers,
+)
+from headpond.storage.manager import LogManager, StorageConfig
+from headpond.telemetry.requests import RequestMeters
+
+if TYPE_CHECKING:
+    from headpond.broker.observability import Observability
+
+log = logging.getLogger("headpond.broker")
+
+STOP_WAIT_S = 2.0
+STOP_STEP_S = 0.002
+"""A stop waits this long at most for flushes under way, and looks this often."""
+
+VITAL_TASKS = (FOLLOWER_TASK,)
+"""A broker in which one of these has failed must not go on as if it had not: whoever runs it ends the process."""
+
+
+class Ports(NamedTuple):
+    """The world that a broker runs in: the real one (``runtime/``) or a simulated one."""
+
+    clock: Clock
+    random: Random
+    fs: FileSystem
+    workers: Workers
+    tasks: Tasks
+    network: Network
+    open_store: Callable[[str], Awaitable[MetadataStore]]  # given the data folder
+    processes: Processes | None = None  # without it nothing is compacted
+    syncer: Syncer | None = None  # without it workers sync
+    lookers: Workers | None = None  # threads for what clients choose the cost of; without them it shares the workers
+    look_at_process: Callable[[], ProcessFacts] | None = None  # blocking; without it there are no metrics
+    code_files: CodeFiles | None = None  # without it modules are imported when they are first needed
+
+
+class BrokerApp:
+    """One broker. ``start`` returns when it serves; ``stop`` when everything is on disk and closed."""
+
+    def __init__(self, settings: BrokerSettings, ports: Ports, *, on_fatal: Callable[[BaseException], None]) -> None:
+        self.settings = settings
+        self.addresses: list[tuple[str, int]] = []
+        self.metrics_address: tuple[str, int] | None = None
+        self._ports = ports
+        self._lookers = ports.lookers if ports.lookers is not None else ports.workers
+        self._started_s = ports.clock.monotonic()
+        self._is_stopping = False
+        self._requests = RequestMeters()
+        self._observability: Observability | None = None
+        self._image = MetadataImage()
+        self._parked_produces = ParkedProduces(ports.clock, self._requests.of(produce.API.name).failed)
+        self._logs = LogManager(
+            settings.storage.data_dir,
+            fs=ports.fs,
+            clock=ports.clock,
+            workers=ports.workers,
+            tasks=ports.tasks,
+            random=ports.random,
+            config=StorageConfig.of(settings.storage),
+            on_fatal=on_fatal,
+            processes=ports.processes,
+            syncer=ports.syncer,
+            lookers=self._lookers,
+        )
+        self._replicas = Replicas(
+            broker_id=settings.broker_id,
+            rack=settings.rack,
+            image=self._image,
+            logs=self._logs,
+            commits=self._logs.commits,
+            tasks=ports.tasks,
+            follows_flush=settings.storage.flush == "ack",
+            config_of=self._config_of,
+        )
+
+    async def start(self) -> None:
+        settings, ports = self.settings, self._ports
+        await self._logs.lock()
+        self._store = await ports.open_store(settings.storage.data_dir)
+        follower = ImageFollower(self._store, self._image, ports.clock, ports.tasks)
+        controller = Controller(
+            broker_id=settings.broker_id,
+            store=self._store,
+            follower=follower,
+            clock=ports.clock,
+            random=ports.random,
+            tasks=ports.tasks,
+            defaults=settings.topics,
+            validate_topic_configs=lambda configs: check_topic(configs, self.settings.effective),
+        )
+        self._broker = self._make_broker(controller)
+        self._server = self._make_server()
+        await self._serve_metrics()
+        endpoints = [await self._listen(listener) for listener in settings.network.listeners]
+        await read_metadata(follower, settings.storage.data_dir)
+        await check_folder(self._image, ports.fs, ports.workers, settings.storage.data_dir)
+        cluster_id = await join_cluster(
+            controller,
+            endpoints=endpoints,
+            rack=settings.rack,
+            cluster_id=self._logs.cluster_id,
+            features=OF_A_NEW_CLUSTER,
+        )
+        self._reconfigure()
+        await self._logs.open(self._known_partitions(), self._config_of, cluster_id, settings.broker_id)
+        await self._replicas.load()
+        follower.subscribe(self._image_changed, in_pieces=True)
+        follower.subscribe(self._groups.image_changed)
+        self._server.open()
+        if ports.code_files is not None:
+            ports.tasks.spawn("import the rest", self._import_the_rest(ports.code_files))
+
+    async def stop(self) -> None:
+        self._is_stopping = True
+        await self._server.stop_serving()
+        await self._transactions.stop()
+        await self._groups.stop()
+        await self._answer_what_is_parked()
+        await self._server.close()
+        if self._observability is not None:
+            await self._observability.close()
+        await self._ports.tasks.cancel_all()
+        await self._logs.close()
+        await self._store.close()
+
+    async def _import_the_rest(self, files: CodeFiles) -> None:
+        await self._ports.clock.sleep(later.AFTER_S)
+        await self._broker.pacing.slices.finish(later.imported((*later.MODULES, *files.later_modules), files))
+
+    async def _answer_what_is_parked(self) -> None:
+        """What is appended is answered before the connections close: its producers need not send it again."""
+        clock = self._ports.clock
+        deadline = clock.monotonic() + STOP_WAIT_S
+        while (len(self._parked_produces) or self._groups.is_answering) and clock.monotonic() < deadline:
+            await clock.sleep(STOP_STEP_S)
+
+    # --- putting together
+
+    def _make_broker(self, controller: Controller) -> Broker:
+        ports = self._ports
+        pacing = Pacing(Slices(ports.clock, self._lookers))
+        self._groups = GroupCoordinator(
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            clock=ports.clock,
+            random=ports.random,
+            tasks=ports.tasks,
+            settings=lambda: self.settings.groups,
+            slices=pacing.slices,
+        )
+        markers = LocalMarkers(
+            self._replicas,
+            ports.clock,
+            ports.tasks,
+            pacing.slices,
+            offsets_topic=OFFSETS_TOPIC,
+            offsets=self._groups.runtime,
+        )
+        self._transactions = TransactionCoordinator(
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            clock=ports.clock,
+            tasks=ports.tasks,
+            settings=lambda: self.settings.transactions,
+            markers=markers,
+            slices=pacing.slices,
+        )
+        return Broker(
+            settings=self.settings,
+            clock=ports.clock,
+            random=ports.random,
+            image=self._image,
+            controller=controller,
+            replicas=self._replicas,
+            logs=self._logs,
+            authorizer=AllowAll(),
+            groups=self._groups,
+            transactions=self._transactions,
+            markers=markers,
+            pacing=pacing,
+        )
+
+    def _make_server(self) -> Server:
+        ports, settings, broker = self._ports, self.settings, self._broker
+        dispatch = Dispatch(broker, ports.tasks, self._requests, ports.code_files)
+        server = Server(settings.network, ports.clock, ports.network, dispatch)
+        turns = Turns(broker.pacing.slices, ports.tasks)
+        produces = produce.ProduceHandler(
+            self._replicas,
+            self._parked_produces,
+            broker.authorizer,
+            ports.clock,
+            ports.tasks,
+            self._logs.looks,
+            self._requests.of(produce.API.name),
+            ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
+            turns,
+            self._lookers,
+        )
+        sessions = self._sessions = FetchSessions(
+            ports.random,
+            slots=settings.fetch.sessions_max,
+            eviction_ms=settings.fetch.session_eviction_min_ms,
+            free=lambda work: ports.tasks.spawn("free fetch sessions", broker.pacing.slices.finish(work)),
+        )
+        fetches = self._fetches = fetch.FetchHandler(
+            opener=FetchOpener(
+                broker_id=settings.broker_id,
+                rack=settings.rack,
+                sessions=sessions,
+                clock=ports.clock,
+                bytes_max=lambda: broker.settings.fetch.bytes_max,
+                wait_ms_max=lambda: broker.settings.network.idle_ms_max or WAIT_MS_MAX,
+            ),
+            reader=FetchReader(self._replicas, broker.authorizer, server, self._requests.of(fetch.API.name)),
+            turns=turns,
+            clock=ports.clock,
+            tasks=ports.tasks,
+            workers=self._lookers,
+            meter=self._requests.of(fetch.API.name),
+        )
+        server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive, answers_are_small=True)
+        server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive, answers_are_small=False)
+        heartbeats = heartbeat.HeartbeatHandler(broker, self._requests.of(heartbeat.API.name))
+        server.add_hot_handler(heartbeat.API.key, heartbeat.API.versions, heartbeats.receive, answers_are_small=True)
+        return server
+
+    async def _serve_metrics(self) -> None:
+        settings, ports, folder = self.settings, self._ports, self.settings.storage.data_dir
+        if settings.metrics is None or ports.look_at_process is None:
+            return
+        from headpond.broker.metrics import Observed
+        from headpond.broker.observability import Observability
+
+        self._observability = Observability(
+            Observed(
+                settings=settings,
+                clock=ports.clock,
+                started_s=self._started_s,
+                unready=self._unready,
+                requests=self._requests,
+                server=self._server,
+                produces=self._parked_produces,
+                fetches=self._fetches,
+                sessions=self._sessions,
+                replicas=self._replicas,
+                logs=self._logs,
+                groups=self._groups,
+                transactions=self._transactions,
+            ),
+            network=ports.network,
+            tasks=ports.tasks,
+            workers=ports.workers,
+            look_at_process=ports.look_at_process,
+            look_at_disk=lambda: (ports.fs.total_bytes(folder), ports.fs.free_bytes(folder)),
+        )
+        self.metrics_address = await self._observability.listen(settings.metrics)
+
+    def _unready(self) -> str | None:
+        if self._is_stopping:
+            return "stopping"
+        return None if self._server.is_open else "starting"
+
+    async def _listen(self, listener: Listener) -> Endpoint:
+        def info_for(port: int) -> ListenerInfo:
+            return ListenerInfo(
+                listener.name, listener.protocol, listener.advertised_host, listener.advertised_port or port
+            )
+
+        port = await self._server.listen(listener.host, listener.port, info_for)
+        self.addresses.append((listener.host, port))
+        info = info_for(port)
+        return Endpoint(listener.name, listener.protocol, info.advertised_host, info.advertised_port)
+
+    # --- following the metadata
+
+    def _known_partitions(self) -> dict[TopicPartition, TopicId]:
+        return {
+            TopicPartition(topic.name, index): topic.topic_id
+            for topic in self._image.topics.values()
+            for index, state in enumerate(topic.partitions)
+            if self.settings.broker_id in state.replicas
+        }
+
+    def _config_of(self, topic: str) -> LogConfig:
+        try:
+            return topic_config(self._image.topic_configs(topic), self.settings)
+        except ConfigError as error:
+            # Checked when it was stored; by another version, perhaps. The broker's defaults are better than no broker.
+            log.error("a stored setting of topic %s can't be used, the defaults are: %s", topic, error)
+            return self.settings.log
+
+    def _image_changed(self, delta: Delta) -> None:
+        if None in delta.broker_configs or self.settings.broker_id in delta.broker_configs:
+            self._reconfigure()
+            self._replicas.reconfigure_all()
+        self._replicas.apply(delta)
+
+    def _reconfigure(self) -> None:
+        """Dynamic settings changed: everybody gets the new object."""
+        image = self._image
+        try:
+            self.settings = settings_with_dynamic(
+                self.settings.effective, image.broker_configs(None), image.broker_configs(self.settings.broker_id)
+            )
+        except ConfigError as error:
+            log.error("a stored setting can't be used, the settings stay as they are: %s", error)
+            return
+        self._broker.settings = self.settings
+        self._server.reconfigure(self.settings.network)
+        self._logs.reconfigure(StorageConfig.of(self.settings.storage))

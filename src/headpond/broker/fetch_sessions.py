@@ -1,0 +1,315 @@
+"""Incremental fetch sessions (KIP-227): a consumer names its partitions once, then sends and gets only what changed.
+
+A session remembers, for each partition, what the client asked and what it was last told. Its partitions have an
+order: one that returned data goes to the end, so that a full response never starves the rest. The cache has a limited
+number of slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one. It has
+limited memory, too: when that is used up, an idle session makes place, or the largest one for a smaller. Otherwise the
+newcomer is served without a session, and a session that grows is forgotten. A crash forgets all sessions; clients are
+told 70 and start again.
+
+Which session makes place is found without a look at all of them, and what a large one remembered is freed in slices.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, TypeVar
+
+from headpond.broker.letting_go import emptied
+from headpond.coordination.slices import Work, finish_now
+from headpond.model import ErrorCode
+from headpond.ports import Random
+
+NO_SESSION = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+EPOCH_MAX = 0x7FFFFFFF
+SESSIONS_BYTES_MAX = 67_108_864
+"""What all sessions together may remember: 200,000 partitions or so."""
+FEW_PARTITIONS = 500
+"""So many are freed at once."""
+PARTITION_BYTES = 256
+"""What a session's memory of one partition takes, about, besides the topic's name."""
+
+Key = tuple[str | bytes, int]
+"""A topic's name, or from v13 on its id, and the partition's index."""
+
+
+class FetchPartition:
+    """What a client wants of one partition, and what it was last told about it."""
+
+    __slots__ = (
+        "fetch_offset",
+        "key",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "max_bytes",
+        "told_high_watermark",
+        "told_log_start",
+        "was_found",
+    )
+
+    def __init__(self, key: Key, fetch_offset: int, max_bytes: int, leader_epoch: int, last_fetched_epoch: int) -> None:
+        self.key = key
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.leader_epoch = leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.told_high_watermark = -1
+        self.told_log_start = -1
+        self.was_found = False  # its topic has been there
+
+    def update(self, asked: FetchPartition) -> None:
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.max_bytes
+        self.leader_epoch = asked.leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+
+class Outcome(Protocol):
+    """What sessions need to know of a partition's result."""
+
+    wanted: FetchPartition
+    error_code: int
+    high_watermark: int
+    log_start_offset: int
+
+    @property
+    def has_news(self) -> bool:
+        """Records, or a diverging epoch, or an error: to be sent whatever the client was told before."""
+
+
+AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
+
+
+def remembered_bytes(partitions: Iterable[Key]) -> int:
+    """What a session of these takes. Of very many: for a worker."""
+    return sum(PARTITION_BYTES + len(name) for name, _ in partitions)
+
+
+class FetchSession:
+    __slots__ = ("by_topic_id", "created_s", "epoch", "id", "is_old", "partitions", "size", "size_bytes", "used_s")
+
+    def __init__(self, id: int, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> None:
+        self.id = id
+        self.by_topic_id = by_topic_id
+        self.partitions = partitions
+        self.size = self.size_bytes = 0  # counted by ``FetchSessions``
+        self.is_old = False
+        self.epoch = 1
+        self.created_s = self.used_s = now_s
+
+    def bump_epoch(self) -> None:
+        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
+
+    def select(self, outcomes: Iterable[AnyOutcome]) -> list[AnyOutcome]:
+        """The outcomes that the client has not been told yet; remembers what it is told now."""
+        news = []
+        for outcome in outcomes:
+            wanted = outcome.wanted
+            tells = (
+                outcome.has_news
+                or outcome.high_watermark != wanted.told_high_watermark
+                or outcome.log_start_offset != wanted.told_log_start
+            )
+            if not tells:
+                continue
+            news.append(outcome)
+            self.remember(outcome)
+            if outcome.has_news and not outcome.error_code and self.partitions.get(wanted.key) is wanted:
+                del self.partitions[wanted.key]
+                self.partitions[wanted.key] = wanted
+        return news
+
+    def remember(self, outcome: Outcome) -> None:
+        wanted = outcome.wanted
+        # An error must be sent again as long as it lasts, and its end too: what was told counts as nothing.
+        wanted.told_high_watermark = -1 if outcome.error_code else outcome.high_watermark
+        wanted.told_log_start = outcome.log_start_offset
+
+
+class FetchSessions:
+    def __init__(
+        self, random: Random, *, slots: int, eviction_ms: int, free: Callable[[Work[None]], object] = finish_now
+    ) -> None:
+        """``free`` does its work in slices."""
+        self._random = random
+        self._slots = slots
+        self._eviction_s = eviction_ms / 1000
+        self._free = free
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # the longest unused first
+        self._by_bytes = _BySize()
+        self._young: OrderedDict[int, FetchSession] = OrderedDict()  # the oldest first
+        self._old_by_size = _BySize()  # by partitions; those that have been there for longer than ``eviction_ms``
+        self._dropped: list[Any] = []  # what is to be freed
+        self.size_bytes = 0  # what they remember
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def is_overfull(self) -> bool:
+        """A session has grown beyond the memory that there is: it must be asked whether it ``fits``."""
+        return self.size_bytes > SESSIONS_BYTES_MAX
+
+    def has(self, session: FetchSession) -> bool:
+        """False: it has made place for another one. Whoever pauses asks again: it remembers nothing any more."""
+        return self._sessions.get(session.id) is session
+
+    def find(self, session_id: int, epoch: int, *, by_topic_id: bool, now_s: float) -> FetchSession | ErrorCode:
+        """The session of an incremental request."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.by_topic_id != by_topic_id:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        if session.epoch != epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        self._touch(session, now_s)
+        return session
+
+    def open(
+        self, partitions: dict[Key, FetchPartition], size_bytes: int, *, by_topic_id: bool, now_s: float
+    ) -> FetchSession | None:
+        """A new session for a full request, or None when there is no place for it. ``size_bytes``: see
+        ``remembered_bytes``."""
+        if not self._make_room(size_bytes, None, now_s) or not self._make_place(len(partitions), now_s):
+            return None
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._random.random_int(EPOCH_MAX)
+        session = FetchSession(session_id, partitions, by_topic_id=by_topic_id, now_s=now_s)
+        self._sessions[session_id] = self._young[session_id] = session
+        self._by_bytes.add(0, session_id)
+        self._grow(session, size_bytes)
+        return session
+
+    def add(self, session: FetchSession, asked: Iterable[FetchPartition]) -> None:
+        """What a later request says of some partitions; see ``is_overfull``."""
+        partitions, grown_bytes = session.partitions, 0
+        for partition in asked:
+            known = partitions.get(partition.key)
+            if known is None:
+                partitions[partition.key] = partition
+                grown_bytes += PARTITION_BYTES + len(partition.key[0])
+            else:
+                known.update(partition)
+        if grown_bytes:
+            self._grow(session, grown_bytes)
+
+    def forget(self, session: FetchSession, keys: Iterable[Key]) -> None:
+        partitions, freed_bytes = session.partitions, 0
+        for key in keys:
+            if partitions.pop(key, None) is not None:
+                freed_bytes += PARTITION_BYTES + len(key[0])
+        if freed_bytes:
+            self._grow(session, -freed_bytes)
+
+    def fits(self, session: FetchSession, *, now_s: float) -> bool:
+        """Whether there is memory for what the session has grown to. If not, it is gone."""
+        self._touch(session, now_s)
+        if self._make_room(0, session, now_s):
+            return True
+        self.drop(session.id)
+        return False
+
+    def drop(self, session_id: int) -> None:
+        session = self._sessions.get(session_id)
+        if session is not None:
+            self._drop(session, is_one_of_many=False)
+
+    def _drop(self, session: FetchSession, *, is_one_of_many: bool) -> None:
+        del self._sessions[session.id]
+        self.size_bytes -= session.size_bytes
+        self._by_bytes.remove(session.size_bytes, session.id)
+        if session.is_old:
+            self._old_by_size.remove(session.size, session.id)
+        else:
+            del self._young[session.id]
+        if is_one_of_many or session.size > FEW_PARTITIONS:
+            self._dropped.append(session.partitions)
+            session.partitions = {}
+            if len(self._dropped) == 1:
+                self._free(emptied(self._dropped))
+
+    def _touch(self, session: FetchSession, now_s: float) -> None:
+        session.used_s = now_s
+        self._sessions.move_to_end(session.id)
+
+    def _grow(self, session: FetchSession, size_bytes: int) -> None:
+        if not self.has(session):
+            return
+        self._by_bytes.remove(session.size_bytes, session.id)
+        if session.is_old:
+            self._old_by_size.remove(session.size, session.id)
+        session.size = len(session.partitions)
+        session.size_bytes += size_bytes
+        self.size_bytes += size_bytes
+        self._by_bytes.add(session.size_bytes, session.id)
+        if session.is_old:
+            self._old_by_size.add(session.size, session.id)
+
+    def _make_room(self, size_bytes: int, growing: FetchSession | None, now_s: float) -> bool:
+        """Memory for ``size_bytes`` more, of a new session or of one that has grown, and was just used."""
+        needed_bytes = growing.size_bytes if growing is not None else size_bytes
+        while self.size_bytes + size_bytes > SESSIONS_BYTES_MAX:
+            if not self._sessions:
+                return False
+            victim = next(iter(self._sessions.values()))
+            if now_s - victim.used_s <= self._eviction_s:
+                victim = self._sessions[self._by_bytes.largest_id]
+                if victim.size_bytes <= needed_bytes:  # the one that has grown is not larger than itself, either
+                    return False
+            self._drop(victim, is_one_of_many=True)
+        return True
+
+    def _make_place(self, size: int, now_s: float) -> bool:
+        if len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        victim = next(iter(self._sessions.values()))
+        if now_s - victim.used_s <= self._eviction_s:
+            self._grow_old(now_s)
+            if not len(self._old_by_size):
+                return False
+            victim = self._sessions[self._old_by_size.smallest_id]
+            if victim.size >= size:
+                return False
+        self.drop(victim.id)
+        return True
+
+    def _grow_old(self, now_s: float) -> None:
+        while self._young:
+            session = next(iter(self._young.values()))
+            if now_s - session.created_s <= self._eviction_s:
+                return
+            del self._young[session.id]
+            session.is_old = True
+            self._old_by_size.add(session.size, session.id)
+
+
+class _BySize:
+    """Sessions in the order of their sizes."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[int, int]] = []  # a thousand or so
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def smallest_id(self) -> int:
+        return self._rows[0][1]
+
+    @property
+    def largest_id(self) -> int:
+        return self._rows[-1][1]
+
+    def add(self, size: int, session_id: int) -> None:
+        insort(self._rows, (size, session_id))
+
+    def remove(self, size: int, session_id: int) -> None:
+        del self._rows[bisect_left(self._rows, (size, session_id))]

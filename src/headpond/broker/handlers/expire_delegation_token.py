@@ -1,0 +1,23 @@
+"""ExpireDelegationToken: v1-v2.
+
+Behaviour   DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: no listener authenticates anybody, so there are no tokens.
+Versions    v2 flexible.
+Not done    delegation tokens.
+"""
+
+from __future__ import annotations
+
+from headpond.broker.api import Api
+from headpond.broker.context import Context
+from headpond.model import ErrorCode
+from headpond.protocol.schema.expire_delegation_token import ExpireDelegationTokenRequest, ExpireDelegationTokenResponse
+
+API = Api(key=40, versions=range(1, 3), name="ExpireDelegationToken")
+
+NEVER = -1
+
+
+async def handle(ctx: Context, request: ExpireDelegationTokenRequest) -> ExpireDelegationTokenResponse:
+    return ExpireDelegationTokenResponse(
+        error_code=ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED, expiry_timestamp_ms=NEVER
+    )

@@ -1,0 +1,36 @@
+"""The broker's parts, as the handlers see them. Put together in ``app.py``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from headpond.broker.pacing import Pacing
+
+if TYPE_CHECKING:
+    from headpond.broker.group_coordinator import GroupCoordinator
+    from headpond.broker.local_markers import LocalMarkers
+    from headpond.broker.replicas import Replicas
+    from headpond.broker.security.authorizer import Authorizer
+    from headpond.broker.transaction_coordinator import TransactionCoordinator
+    from headpond.cluster.controller import Controller
+    from headpond.cluster.image import MetadataImage
+    from headpond.config.broker import BrokerSettings
+    from headpond.ports import Clock, Random
+    from headpond.storage.manager import LogManager
+
+
+@dataclass(slots=True)
+class Broker:
+    settings: BrokerSettings
+    clock: Clock
+    random: Random
+    image: MetadataImage
+    controller: Controller
+    replicas: Replicas
+    logs: LogManager
+    authorizer: Authorizer
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    markers: LocalMarkers
+    pacing: Pacing

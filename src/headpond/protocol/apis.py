@@ -1,0 +1,182 @@
+"""The table of the protocol's APIs, and the way from a key and a version to its codec.
+
+The figures are those of Apache Kafka 4.3; a test compares them with what a real broker advertises. What *we* serve is
+said beside each handler. Schemas are imported when their API is first used.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headpond.protocol import codec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from headpond.protocol.types import Buffer, Message
+
+
+class ApiInfo(NamedTuple):
+    key: int
+    name: str
+    min_version: int
+    max_version: int  # the newest stable one
+    flexible: int | None  # the first version with compact lengths and tagged fields, in request and response alike
+    unstable: int | None = None  # a newer version that is still being worked on: never advertised
+    advertised_min: int | None = None  # where a broker advertises more than it serves
+
+    @property
+    def versions(self) -> range:
+        return range(self.min_version, self.max_version + 1)
+
+    @property
+    def advertised(self) -> range:
+        """What ApiVersions says. Produce 0-2 are refused, but without them old librdkafkas stop compressing."""
+        return range(self.min_version if self.advertised_min is None else self.advertised_min, self.max_version + 1)
+
+    def is_flexible(self, version: int) -> bool:
+        return self.flexible is not None and version >= self.flexible
+
+    @property
+    def module(self) -> str:
+        """The schema module: ``OffsetForLeaderEpoch`` is in ``offset_for_leader_epoch``."""
+        words = "".join("_" + letter.lower() if letter.isupper() else letter for letter in self.name)
+        return "headpond.protocol.schema." + words[1:]
+
+    @property
+    def request(self) -> type[Message]:
+        return getattr(import_module(self.module), self.name + "Request")  # type: ignore[no-any-return]
+
+    @property
+    def response(self) -> type[Message]:
+        return getattr(import_module(self.module), self.name + "Response")  # type: ignore[no-any-return]
+
+
+APIS: dict[int, ApiInfo] = {
+    api.key: api
+    for api in (
+        # key, name, oldest, newest and first flexible version
+        ApiInfo(0, "Produce", 3, 13, 9, advertised_min=0),
+        ApiInfo(1, "Fetch", 4, 18, 12),
+        ApiInfo(2, "ListOffsets", 1, 11, 6),
+        ApiInfo(3, "Metadata", 0, 13, 9),
+        ApiInfo(8, "OffsetCommit", 2, 10, 8),
+        ApiInfo(9, "OffsetFetch", 1, 10, 6),
+        ApiInfo(10, "FindCoordinator", 0, 6, 3),
+        ApiInfo(11, "JoinGroup", 0, 9, 6),
+        ApiInfo(12, "Heartbeat", 0, 4, 4),
+        ApiInfo(13, "LeaveGroup", 0, 5, 4),
+        ApiInfo(14, "SyncGroup", 0, 5, 4),
+        ApiInfo(15, "DescribeGroups", 0, 6, 5),
+        ApiInfo(16, "ListGroups", 0, 5, 3),
+        ApiInfo(17, "SaslHandshake", 0, 1, None),
+        ApiInfo(18, "ApiVersions", 0, 4, 3),
+        ApiInfo(19, "CreateTopics", 2, 7, 5),
+        ApiInfo(20, "DeleteTopics", 1, 6, 4),
+        ApiInfo(21, "DeleteRecords", 0, 2, 2),
+        ApiInfo(22, "InitProducerId", 0, 5, 2, unstable=6),
+        ApiInfo(23, "OffsetForLeaderEpoch", 2, 4, 4),
+        ApiInfo(24, "AddPartitionsToTxn", 0, 5, 3),
+        ApiInfo(25, "AddOffsetsToTxn", 0, 4, 3),
+        ApiInfo(26, "EndTxn", 0, 5, 3),
+        ApiInfo(27, "WriteTxnMarkers", 1, 2, 1),
+        ApiInfo(28, "TxnOffsetCommit", 0, 5, 3),
+        ApiInfo(29, "DescribeAcls", 1, 3, 2),
+        ApiInfo(30, "CreateAcls", 1, 3, 2),
+        ApiInfo(31, "DeleteAcls", 1, 3, 2),
+        ApiInfo(32, "DescribeConfigs", 1, 4, 4),
+        ApiInfo(33, "AlterConfigs", 0, 2, 2),
+        ApiInfo(34, "AlterReplicaLogDirs", 1, 2, 2),
+        ApiInfo(35, "DescribeLogDirs", 1, 5, 2),
+        ApiInfo(36, "SaslAuthenticate", 0, 2, 2),
+        ApiInfo(37, "CreatePartitions", 0, 3, 2),
+        ApiInfo(38, "CreateDelegationToken", 1, 3, 2),
+        ApiInfo(39, "RenewDelegationToken", 1, 2, 2),
+        ApiInfo(40, "ExpireDelegationToken", 1, 2, 2),
+        ApiInfo(41, "DescribeDelegationToken", 1, 3, 2),
+        ApiInfo(42, "DeleteGroups", 0, 2, 2),
+        ApiInfo(43, "ElectLeaders", 0, 2, 2),
+        ApiInfo(44, "IncrementalAlterConfigs", 0, 1, 1),
+        ApiInfo(45, "AlterPartitionReassignments", 0, 1, 0),
+        ApiInfo(46, "ListPartitionReassignments", 0, 0, 0),
+        ApiInfo(47, "OffsetDelete", 0, 0, None),
+        ApiInfo(48, "DescribeClientQuotas", 0, 1, 1),
+        ApiInfo(49, "AlterClientQuotas", 0, 1, 1),
+        ApiInfo(50, "DescribeUserScramCredentials", 0, 0, 0),
+        ApiInfo(51, "AlterUserScramCredentials", 0, 0, 0),
+        ApiInfo(55, "DescribeQuorum", 0, 2, 0),
+        ApiInfo(57, "UpdateFeatures", 0, 2, 0),
+        ApiInfo(60, "DescribeCluster", 0, 2, 0),
+        ApiInfo(61, "DescribeProducers", 0, 0, 0),
+        ApiInfo(64, "UnregisterBroker", 0, 0, 0),
+        ApiInfo(65, "DescribeTransactions", 0, 0, 0),
+        ApiInfo(66, "ListTransactions", 0, 2, 0),
+        ApiInfo(68, "ConsumerGroupHeartbeat", 0, 1, 0),
+        ApiInfo(69, "ConsumerGroupDescribe", 0, 1, 0),
+        ApiInfo(71, "GetTelemetrySubscriptions", 0, 0, 0),
+        ApiInfo(72, "PushTelemetry", 0, 0, 0),
+        ApiInfo(74, "ListConfigResources", 0, 1, 0),
+        ApiInfo(75, "DescribeTopicPartitions", 0, 0, 0),
+        ApiInfo(76, "ShareGroupHeartbeat", 1, 1, 1),
+        ApiInfo(77, "ShareGroupDescribe", 1, 1, 1),
+        ApiInfo(78, "ShareFetch", 1, 2, 1),
+        ApiInfo(79, "ShareAcknowledge", 1, 2, 1),
+        ApiInfo(80, "AddRaftVoter", 0, 1, 0),
+        ApiInfo(81, "RemoveRaftVoter", 0, 0, 0),
+        ApiInfo(83, "InitializeShareGroupState", 0, 0, 0),
+        ApiInfo(84, "ReadShareGroupState", 0, 0, 0),
+        ApiInfo(85, "WriteShareGroupState", 0, 1, 0),
+        ApiInfo(86, "DeleteShareGroupState", 0, 0, 0),
+        ApiInfo(87, "ReadShareGroupStateSummary", 0, 1, 0),
+        ApiInfo(88, "StreamsGroupHeartbeat", 0, 0, 0),
+        ApiInfo(89, "StreamsGroupDescribe", 0, 0, 0),
+        ApiInfo(90, "DescribeShareGroupOffsets", 0, 1, 0),
+        ApiInfo(91, "AlterShareGroupOffsets", 0, 0, 0),
+        ApiInfo(92, "DeleteShareGroupOffsets", 0, 0, 0),
+    )
+}
+
+API_VERSIONS_KEY = 18
+
+
+def api(key: int) -> ApiInfo | None:
+    """None: a key that no client uses, or that only Kafka's own brokers and controllers speak."""
+    return APIS.get(key)
+
+
+@cache
+def request_decoder(key: int, version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
+    return codec.decoder(APIS[key].request, version)
+
+
+def request_decoder_in_slices(
+    key: int, version: int
+) -> Callable[[Buffer, int], Generator[None, None, tuple[Any, int, int]]]:
+    return codec.decoder_in_slices(APIS[key].request, version)
+
+
+@cache
+def response_encoder(key: int, version: int) -> Callable[[Any], bytes]:
+    return codec.encoder(APIS[key].response, version)
+
+
+def response_appender(key: int, version: int) -> Callable[[bytearray, Any], None]:
+    return codec.appender(APIS[key].response, version)
+
+
+def response_appender_in_slices(key: int, version: int) -> Callable[[bytearray, Any], Generator[None, None, None]]:
+    return codec.appender_in_slices(APIS[key].response, version)
+
+
+def request_encoder(key: int, version: int) -> Callable[[Any], bytes]:
+    return codec.encoder(APIS[key].request, version)
+
+
+def request_appender(key: int, version: int) -> Callable[[bytearray, Any], None]:
+    return codec.appender(APIS[key].request, version)
+
+
+def response_decoder(key: int, version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
+    return codec.decoder(APIS[key].response, version)

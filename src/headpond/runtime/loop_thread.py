@@ -1,0 +1,61 @@
+"""An event loop in a thread of its own, for callers that are not asynchronous: its work goes on between their calls.
+
+Promises    ``call`` returns what the coroutine returns and raises what it raises. After a ``TimeoutError`` the
+            coroutine was cancelled, and has ended. ``close`` may be called twice, and never waits for work that is
+            left: whoever started it ends it first. The thread dies with the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from headpond.runtime.process import loop_factory
+
+T = TypeVar("T")
+
+CANCELLED_S_MAX = 10.0
+"""How long a cancelled coroutine may take to clear up."""
+
+
+class LoopThread:
+    def __init__(self, name: str) -> None:
+        self._loop = loop_factory()()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except concurrent.futures.CancelledError:
+            raise RuntimeError("the loop was closed under this call") from None
+        except BaseException:
+            if not future.done():  # time is up, or Ctrl-C
+                future.cancel()
+                concurrent.futures.wait([future], CANCELLED_S_MAX)
+            raise
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

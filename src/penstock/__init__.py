@@ -1,3 +1,0 @@
-"""Penstock: a durable, partitioned log broker that every Kafka client speaks to."""
-
-__version__ = "0.1.0"

@@ -1,3 +1,0 @@
-from penstock.cli.start import main
-
-raise SystemExit(main())

@@ -1,7 +1,0 @@
-"""Classic groups: JoinGroup, SyncGroup, Heartbeat, LeaveGroup. ``groups.py`` is the door."""
-
-from penstock.coordination.groups.classic.group import ClassicGroup, Phase
-from penstock.coordination.groups.classic.groups import ClassicGroups
-from penstock.coordination.groups.classic.refusals import join_refusal, sync_refusal
-
-__all__ = ["ClassicGroup", "ClassicGroups", "Phase", "join_refusal", "sync_refusal"]
