@@ -67,7 +67,7 @@ async def _clean_once(folder: Path) -> Sample:
     from headpond.runtime.processes import WorkerProcesses
     from headpond.storage.compaction.cleaner import clean
     from headpond.storage.compaction.job import CleaningJob, SegmentToClean
-    from headpond.storage.producer_snapshot import encode_snapshot
+    from headpond.storage.producers.snapshot import encode_snapshot
 
     config, settings = LogConfig(), CompactionSettings()
     logs = sorted(folder.glob("*.log"))

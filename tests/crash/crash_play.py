@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from headpond.config.log import LogConfig
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk
 from support.batches import Batch, split

@@ -13,7 +13,7 @@ import pytest
 
 from headpond.config.log import LogConfig
 from headpond.protocol.records.control import build_end_txn_marker
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from simulation.harness.clock import ManualClock
 from simulation.harness.crashes import CrashState
 from simulation.harness.disk import SimulatedDisk

@@ -9,7 +9,9 @@ import pytest
 
 from crash.crash_play import Player, Promise, check, play
 from headpond.model import StorageFailed, TopicId
-from headpond.storage import checkpoint_rounds, index_files, log_checkpoint
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.commit import checkpoint_rounds
+from headpond.storage.recovery import index_files
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import DirectorySynced, Op
 from unit.storage.storage_rig import CONFIG, TOPIC_ID, TP, Rig, make_batch, read_all

@@ -11,8 +11,8 @@ import msgspec
 from crash.crash_play import Player, check_log, stamped
 from headpond.config.log import LogConfig
 from headpond.protocol.records.control import build_end_txn_marker, read_end_txn_marker
-from headpond.storage import log_checkpoint
-from headpond.storage.log import PartitionLog
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.log.log import PartitionLog
 from simulation.harness.crashes import CrashState
 from support.batches import Rec, build
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, read_all

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from headpond.protocol.schema.delete_records import DeleteRecordsRequest
-from headpond.storage.folder import decode_partition_metadata, encode_partition_metadata
-from headpond.storage.inspection import inspect
+from headpond.storage.folder.names import decode_partition_metadata, encode_partition_metadata
+from headpond.storage.recovery.inspection import inspect
 from interop.folders import TOPICS, Written, adopted, copy_partitions, latest_by_key, read, write
 from interop.oracle import Oracle
 from interop.programs import java, kafka_tool, needs_kafka

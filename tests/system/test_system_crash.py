@@ -14,8 +14,8 @@ from headpond.protocol.schema.delete_topics import DeleteTopicsRequest
 from headpond.protocol.schema.metadata import MetadataRequest
 from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from headpond.runtime.files import DiskFileSystem
-from headpond.storage import journal
-from headpond.storage.folder import JOURNALS
+from headpond.storage.commit import journal
+from headpond.storage.folder.names import JOURNALS
 from support.batches import build, split
 from support.broker import BrokerProcess, run_headpond
 from support.proxy import AnswerEater

@@ -258,7 +258,10 @@ def test_an_import_against_the_direction_is_found(module: str, text: str) -> Non
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        ("storage.log", "from headpond.protocol.records import header\nfrom headpond.storage.segment import Segment"),
+        (
+            "storage.log",
+            "from headpond.protocol.records import header\nfrom headpond.storage.log.segment import Segment",
+        ),
         ("storage.log", "from headpond.model import invariant\nfrom headpond.ports import Clock\nimport os"),
         ("storage.log", "from .segment import Segment\nfrom . import index"),
         ("replication.partition", "from headpond.cluster.image import MetadataImage"),

@@ -31,10 +31,10 @@ from headpond.config.broker import BrokerSettings, topic_config
 from headpond.config.dynamic import check_topic
 from headpond.model import BrokerError, TopicId, TopicPartition
 from headpond.ports import Clock, FileSystem, MetadataStore, Random, Tasks, Workers
-from headpond.storage.adoption import look_into, make_ready, strays
-from headpond.storage.folder import LOCK
-from headpond.storage.inspection import Inspected
+from headpond.storage.folder.names import LOCK
 from headpond.storage.manager import LogManager, StorageConfig
+from headpond.storage.recovery.adoption import look_into, make_ready, strays
+from headpond.storage.recovery.inspection import Inspected
 
 KEEP_ALL: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
 

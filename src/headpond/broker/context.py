@@ -13,7 +13,7 @@ from headpond.model import invariant
 
 if TYPE_CHECKING:
     from headpond.broker.services import Broker
-    from headpond.storage.looks import Asker
+    from headpond.storage.looks.looks import Asker
 
 T = TypeVar("T")
 

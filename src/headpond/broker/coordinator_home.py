@@ -29,7 +29,7 @@ from headpond.protocol.records.header import (
 from headpond.protocol.records.pairs import iter_pairs
 from headpond.protocol.records.reader import read_payload
 from headpond.protocol.records.record import Record
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 
 READ_BYTES = 1_048_576
 """Read at once while loading."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from headpond.broker.replicas import Replica
 from headpond.ports import TimerHandle
-from headpond.storage.segment import Segment
+from headpond.storage.log.segment import Segment
 
 FETCH_WEIGHT = 50
 """Of a parked fetch, in parked partitions: they take a few hundred bytes each."""

@@ -20,7 +20,7 @@ from headpond.config.log import LogConfig
 from headpond.model import TopicId, TopicPartition
 from headpond.ports import Tasks
 from headpond.replication.partition import Partition
-from headpond.storage.group_commit import GroupCommit
+from headpond.storage.commit.group_commit import GroupCommit
 from headpond.storage.manager import LogManager
 
 FETCHES_PER_SLICE = 100

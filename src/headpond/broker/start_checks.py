@@ -13,9 +13,9 @@ from headpond.cluster.image import MetadataImage
 from headpond.cluster.names import CLUSTER_METADATA_TOPIC, is_internal
 from headpond.cluster.rows import BadEntry
 from headpond.ports import FileSystem, Workers
-from headpond.storage.data_folder import partitions_with_data
 from headpond.storage.errors import DataFolderUnusable
-from headpond.storage.folder import METADATA_STORE
+from headpond.storage.folder.data_folder import partitions_with_data
+from headpond.storage.folder.names import METADATA_STORE
 
 SHOWN_MAX = 3
 

@@ -67,7 +67,7 @@ async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[
     from headpond.runtime.random import SystemRandom
     from headpond.runtime.tasks import LoopTasks
     from headpond.runtime.workers import ThreadWorkers
-    from headpond.storage.folder import METADATA_STORE
+    from headpond.storage.folder.names import METADATA_STORE
 
     # A folder is read to its end by a worker that can't be called off. A crash at any point leaves each topic adopted
     # or untouched, and so does this.

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from headpond.cli.log_batches import Batch
 from headpond.protocol.records.control import read_end_txn_marker
 from headpond.protocol.records.errors import CorruptBatch
-from headpond.storage.txn_index import AbortedTxn
+from headpond.storage.producers.txn_index import AbortedTxn
 
 EVERYTHING = 1 << 63
 

@@ -18,10 +18,10 @@ from headpond.ports import FileSystem
 from headpond.protocol.records.compression import CODEC_NAMES
 from headpond.protocol.records.control import read_end_txn_marker
 from headpond.protocol.records.errors import CorruptBatch
-from headpond.storage import folder as names
-from headpond.storage.checkpoints import CorruptCheckpoint, decode_lines, decode_offsets
-from headpond.storage.folder import BadFile
-from headpond.storage.producer_snapshot import CorruptSnapshot, decode_snapshot
+from headpond.storage.folder import names
+from headpond.storage.folder.checkpoint_files import CorruptCheckpoint, decode_lines, decode_offsets
+from headpond.storage.folder.names import BadFile
+from headpond.storage.producers.snapshot import CorruptSnapshot, decode_snapshot
 
 BATCHES = ".log"
 _SUFFIXES_ON_THE_WAY = (names.DELETED, names.CLEANED, names.SWAP)

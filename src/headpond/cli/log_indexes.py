@@ -13,8 +13,8 @@ import struct
 from typing import NamedTuple
 
 from headpond.cli.log_batches import Batch
-from headpond.storage.txn_index import ENTRY_BYTES as TXN_ENTRY_BYTES
-from headpond.storage.txn_index import AbortedTxn, decode_prefix
+from headpond.storage.producers.txn_index import ENTRY_BYTES as TXN_ENTRY_BYTES
+from headpond.storage.producers.txn_index import AbortedTxn, decode_prefix
 
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")

@@ -23,9 +23,9 @@ from headpond.cli.log_files import BATCHES, Kind, items, kind_of
 from headpond.cli.log_indexes import IndexCheck, OffsetEntry, TimeEntry, offset_entries, time_entries, txn_entries
 from headpond.model import TopicPartition
 from headpond.ports import FileSystem
-from headpond.storage import folder as names
-from headpond.storage.checkpoints import CorruptCheckpoint, decode_lines, decode_offsets
-from headpond.storage.txn_index import AbortedTxn
+from headpond.storage.folder import names
+from headpond.storage.folder.checkpoint_files import CorruptCheckpoint, decode_lines, decode_offsets
+from headpond.storage.producers.txn_index import AbortedTxn
 
 FAULTS_PER_FILE_MAX = 20
 """A file full of garbage is told by its first faults; the rest is counted."""

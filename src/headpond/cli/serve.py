@@ -34,8 +34,8 @@ from headpond.runtime.sync_process import SyncProcess
 from headpond.runtime.tasks import LoopTasks
 from headpond.runtime.workers import ThreadWorkers
 from headpond.storage.errors import DataFolderUnusable
-from headpond.storage.folder import METADATA_STORE
-from headpond.storage.looks import TURNS_AT_ONCE
+from headpond.storage.folder.names import METADATA_STORE
+from headpond.storage.looks.looks import TURNS_AT_ONCE
 from headpond.telemetry import logs
 
 log = logging.getLogger("headpond")

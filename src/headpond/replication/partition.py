@@ -18,9 +18,9 @@ from collections.abc import Callable
 from headpond.model import BrokerError, ErrorCode, NotLeader, TopicPartition, invariant
 from headpond.protocol.records.control import EndTxnMarker, build_end_txn_marker
 from headpond.protocol.records.header import BatchHeader, read_header
-from headpond.storage.group_commit import GroupCommit
-from headpond.storage.log import Appended, PartitionLog
-from headpond.storage.segment import Segment
+from headpond.storage.commit.group_commit import GroupCommit
+from headpond.storage.log.log import Appended, PartitionLog
+from headpond.storage.log.segment import Segment
 
 NO_EPOCH = -1
 MARKER_BYTES = 128

@@ -23,22 +23,22 @@ from headpond.config.compaction import CompactionSettings
 from headpond.config.log import LogConfig
 from headpond.model import TopicId, TopicPartition, invariant
 from headpond.ports import Clock, File, FileSystem, Processes, Random, Syncer, Tasks, Workers
-from headpond.storage import data_folder, journal
-from headpond.storage import folder as names
-from headpond.storage.checkpoint_rounds import CheckpointRounds
-from headpond.storage.data_folder import Contents, StrayFolder
-from headpond.storage.folder import FolderIdentity
-from headpond.storage.group_commit import FlushMode, GroupCommit
-from headpond.storage.journal import Journal
-from headpond.storage.journal_replay import take_in
-from headpond.storage.log import LogPorts, PartitionLog
-from headpond.storage.looks import Looks
+from headpond.storage.commit import journal
+from headpond.storage.commit.checkpoint_rounds import CheckpointRounds
+from headpond.storage.commit.group_commit import FlushMode, GroupCommit
+from headpond.storage.commit.journal import Journal
+from headpond.storage.folder import data_folder, names
+from headpond.storage.folder.data_folder import Contents, StrayFolder
+from headpond.storage.folder.names import FolderIdentity
+from headpond.storage.folder.removals import Removals
+from headpond.storage.log.log import LogPorts, PartitionLog
+from headpond.storage.log.segment_files import SyncFailed
+from headpond.storage.looks.looks import Looks
 from headpond.storage.meters import StorageMeters
-from headpond.storage.producers import EXPIRATION_MS
-from headpond.storage.recovery import Found, Recovered
-from headpond.storage.recovery_workers import recover_all
-from headpond.storage.removals import Removals
-from headpond.storage.segment_files import SyncFailed
+from headpond.storage.producers.producers import EXPIRATION_MS
+from headpond.storage.recovery.journal_replay import take_in
+from headpond.storage.recovery.many import recover_all
+from headpond.storage.recovery.recovery import Found, Recovered
 from headpond.storage.slices import LOGS_PER_SLICE, in_slices
 from headpond.storage.tracked_workers import TrackedWorkers
 

@@ -28,7 +28,7 @@ from headpond.coordination.slices import Slices
 from headpond.model import TopicPartition
 from headpond.protocol.apis import request_encoder, response_decoder
 from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.chance import SeededRandom
 from simulation.harness.workers import SimulatedWorkers

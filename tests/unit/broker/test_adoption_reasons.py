@@ -6,7 +6,7 @@ import tracemalloc
 
 from headpond.broker.adoption import why_not
 from headpond.model import TopicPartition
-from headpond.storage.inspection import Inspected
+from headpond.storage.recovery.inspection import Inspected
 
 
 def found(*partitions: int) -> list[Inspected]:

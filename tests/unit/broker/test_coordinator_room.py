@@ -12,7 +12,7 @@ import pytest
 from headpond.broker.coordinator_home import ROOM_BYTES, InternalTopic
 from headpond.model import StorageFailed
 from headpond.replication.partition import Partition
-from headpond.storage.offset_index import POSITION_MAX
+from headpond.storage.log.offset_index import POSITION_MAX
 from unit.storage.storage_rig import CONFIG, Rig
 
 MIB = 1024 * 1024

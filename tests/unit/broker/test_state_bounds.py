@@ -38,7 +38,7 @@ from headpond.protocol.schema.list_config_resources import ListConfigResourcesRe
 from headpond.protocol.schema.list_groups import ListGroupsRequest
 from headpond.protocol.schema.metadata import MetadataRequest
 from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
-from headpond.storage.producer_state import ProducerState
+from headpond.storage.producers.state import ProducerState
 from unit.broker.coordinator_cases import GROUP, TOPIC, Coordinators, with_coordinators
 
 BROKER, GROUP_SETTINGS = 4, 32

@@ -10,7 +10,7 @@ import pytest
 from headpond.coordination.home import Ended, Producer
 from headpond.coordination.transactions.markers import Marker
 from headpond.model import ErrorCode, TopicPartition
-from headpond.storage.txn_index import AbortedTxn
+from headpond.storage.producers.txn_index import AbortedTxn
 from unit.broker.transaction_rig import PARTITIONS, World, data
 
 

@@ -14,8 +14,8 @@ import pytest
 from headpond.cli.main import main
 from headpond.protocol.records.control import build_end_txn_marker
 from headpond.protocol.records.header import stamp
-from headpond.storage.producer_snapshot import SnapshotEntry, encode_snapshot
-from headpond.storage.txn_index import AbortedTxn, encode
+from headpond.storage.producers.snapshot import SnapshotEntry, encode_snapshot
+from headpond.storage.producers.txn_index import AbortedTxn, encode
 from support.batches import Rec, build
 
 NAME = "00000000000000000000"

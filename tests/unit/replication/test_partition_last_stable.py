@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headpond.replication.partition import Partition
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from support.batches import Rec, build
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch
 

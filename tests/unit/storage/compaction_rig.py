@@ -10,7 +10,7 @@ from headpond.config.compaction import CompactionSettings
 from headpond.config.log import LogConfig
 from headpond.protocol.records.reader import read_records
 from headpond.storage.compaction.compactor import Compactor
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from support.batches import Batch, Rec, build, split
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig

@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from headpond.storage import checkpoint_rounds, index_files, log_checkpoint
-from headpond.storage.group_commit import SYNC_ALL_FROM_LOGS
-from headpond.storage.log import PartitionLog
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.commit import checkpoint_rounds
+from headpond.storage.commit.group_commit import SYNC_ALL_FROM_LOGS
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.recovery import index_files
 from simulation.harness.clock import ManualClock
 from unit.storage.storage_rig import Rig
 

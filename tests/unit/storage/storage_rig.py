@@ -13,7 +13,7 @@ from headpond.model import TopicId, TopicPartition
 from headpond.ports import Syncer, Workers
 from headpond.protocol.records.header import BatchHeader, read_header
 from headpond.runtime.tasks import LoopTasks
-from headpond.storage.log import Appended, PartitionLog
+from headpond.storage.log.log import Appended, PartitionLog
 from headpond.storage.manager import LogManager, StorageConfig
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock

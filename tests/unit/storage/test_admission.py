@@ -13,8 +13,8 @@ from headpond.protocol.records.compression import CODEC_NAMES, compress
 from headpond.protocol.records.header import HEADER, HEADER_BYTES, BatchHeader, crc_of, read_header
 from headpond.protocol.records.reader import read_records
 from headpond.protocol.records.record import Record
-from headpond.storage import deep_admission
-from headpond.storage.admission import BatchRefused, admit, needs_deep_look
+from headpond.storage.admission import deep as deep_admission
+from headpond.storage.admission.admission import BatchRefused, admit, needs_deep_look
 
 TP = TopicPartition("orders", 3)
 NOW = 1_700_000_000_000

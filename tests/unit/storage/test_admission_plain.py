@@ -12,7 +12,7 @@ from headpond.model import TopicPartition
 from headpond.protocol.records.builder import build_batch
 from headpond.protocol.records.header import CRC_POSITION, crc_of
 from headpond.protocol.records.record import Record
-from headpond.storage.admission import BatchRefused, admit, plain_header
+from headpond.storage.admission.admission import BatchRefused, admit, plain_header
 
 NOW_MS = 1_700_000_000_000
 TP = TopicPartition("topic", 0)

@@ -9,7 +9,7 @@ from headpond.config.log import LogConfig
 from headpond.storage.compaction.choice import Dirt, Unknown, find_dirt
 from headpond.storage.compaction.groups import group_segments
 from headpond.storage.compaction.job import SegmentToClean
-from headpond.storage.segment import Segment, SegmentLimits
+from headpond.storage.log.segment import Segment, SegmentLimits
 
 NOW_MS = 1_000_000
 CONFIG = LogConfig(compacts=True, deletes=False)

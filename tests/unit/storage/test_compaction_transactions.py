@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from headpond.protocol.records.control import build_end_txn_marker
-from headpond.storage.log import PartitionLog
-from headpond.storage.txn_index import AbortedTxn, decode_prefix
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.producers.txn_index import AbortedTxn, decode_prefix
 from unit.storage.compaction_rig import COMPACTED, batches_of, compact, compacted_log, kept, keyed
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig
 

@@ -13,9 +13,9 @@ from headpond.config.compaction import CompactionSettings
 from headpond.model import TopicId, TopicPartition
 from headpond.storage.compaction import cleaner
 from headpond.storage.compaction.choice import Dirt
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
-from headpond.storage.txn_index import AbortedTxn
+from headpond.storage.producers.txn_index import AbortedTxn
 from unit.storage.compaction_rig import (
     BY_HAND,
     COMPACTED,

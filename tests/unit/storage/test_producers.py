@@ -10,10 +10,10 @@ import pytest
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.records.control import EndTxnMarker, build_end_txn_marker
 from headpond.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader, read_header, stamp
-from headpond.storage import producers
-from headpond.storage.producer_snapshot import decode_snapshot
-from headpond.storage.producer_state import CompletedTxn, StoredBatch
-from headpond.storage.producers import ProducerStates
+from headpond.storage.producers import producers
+from headpond.storage.producers.producers import ProducerStates
+from headpond.storage.producers.snapshot import decode_snapshot
+from headpond.storage.producers.state import CompletedTxn, StoredBatch
 
 TP = TopicPartition("orders", 0)
 TOP = 2**31 - 1

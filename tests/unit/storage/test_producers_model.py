@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.records.header import BatchHeader
-from headpond.storage.producers import ProducerStates
+from headpond.storage.producers.producers import ProducerStates
 
 TP = TopicPartition("t", 0)
 PIDS = (1, 2, 3)

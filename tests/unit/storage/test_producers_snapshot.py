@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from headpond.model import TopicPartition
 from headpond.protocol.records.header import crc_of, read_header
-from headpond.storage.producer_snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
-from headpond.storage.producer_state import CompletedTxn
-from headpond.storage.producers import ProducerStates
+from headpond.storage.producers.producers import ProducerStates
+from headpond.storage.producers.snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
+from headpond.storage.producers.state import CompletedTxn
 
 KAFKAS_LOG = base64.b64decode(
     "AAAAAAAAAAAAAAA6AAAAAAIqUryyAAAAAAAAAAABoeEeJLsAAAGh4R4kuwAAAAAAAAAAAAAAAAAAAAAAARAAAAABBHYwAAAAAAAAAAABAAAAOgAAAAAC"

@@ -6,9 +6,9 @@ import asyncio
 import random
 
 from headpond.model import TopicPartition
-from headpond.storage.adoption import look_into, make_ready, strays
-from headpond.storage.checkpoints import encode_offsets, read_offsets
-from headpond.storage.inspection import Inspected
+from headpond.storage.folder.checkpoint_files import encode_offsets, read_offsets
+from headpond.storage.recovery.adoption import look_into, make_ready, strays
+from headpond.storage.recovery.inspection import Inspected
 from unit.storage.storage_rig import DATA_DIR, TOPIC_ID, TP, Rig, make_batch, read_all
 
 FOLDER = f"{DATA_DIR}/{TP}"

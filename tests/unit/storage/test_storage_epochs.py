@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from headpond.storage.checkpoints import CorruptCheckpoint
-from headpond.storage.epochs import EpochEntry, LeaderEpochs
+from headpond.storage.folder.checkpoint_files import CorruptCheckpoint
+from headpond.storage.log.epochs import EpochEntry, LeaderEpochs
 
 
 @pytest.fixture

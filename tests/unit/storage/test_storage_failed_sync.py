@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headpond.model import StorageFailed
-from headpond.storage.folder import SYNC_FAILED
+from headpond.storage.folder.names import SYNC_FAILED
 from unit.storage.storage_rig import DATA_DIR, TP, Rig, make_batch, read_all
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from headpond.model import TopicId, TopicPartition
-from headpond.storage import folder
-from headpond.storage.checkpoints import CorruptCheckpoint, decode_offsets, encode_offsets, read_offsets
-from headpond.storage.folder import BadFile, FolderIdentity
+from headpond.storage.folder import names as folder
+from headpond.storage.folder.checkpoint_files import CorruptCheckpoint, decode_offsets, encode_offsets, read_offsets
+from headpond.storage.folder.names import BadFile, FolderIdentity
 from simulation.harness.disk import SimulatedDisk
 
 

@@ -10,14 +10,14 @@ import pytest
 from headpond.model import StorageFailed, TopicId, TopicPartition
 from headpond.ports import File
 from headpond.replication.partition import Partition
-from headpond.storage.group_commit import (
+from headpond.storage.commit.group_commit import (
     APPENDS_BETWEEN_LOOKS,
     GATHERED_APPENDS,
     LAG_S,
     SYNC_ALL_FROM_LOGS,
     FlushMode,
 )
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import EverythingSynced, Synced

@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from headpond.storage import index_files, log_checkpoint
-from headpond.storage.log import PartitionLog
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.recovery import index_files
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import Renamed, Truncated, Wrote
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all

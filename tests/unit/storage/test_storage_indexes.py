@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headpond.storage.offset_index import OffsetIndex
-from headpond.storage.time_index import TimeIndex
+from headpond.storage.log.offset_index import OffsetIndex
+from headpond.storage.log.time_index import TimeIndex
 
 ENTRIES = st.lists(st.tuples(st.integers(1, 50), st.integers(1, 5_000)), max_size=40)
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headpond.model import StorageFailed, TopicId, TopicPartition
-from headpond.storage import journal
-from headpond.storage.folder import JOURNALS, parse_folder_name
-from headpond.storage.group_commit import LAG_S
-from headpond.storage.journal import FILE_BYTES_MAX, NOTED_BATCH_BYTES_MAX
-from headpond.storage.log import PartitionLog
+from headpond.storage.commit import journal
+from headpond.storage.commit.group_commit import LAG_S
+from headpond.storage.commit.journal import FILE_BYTES_MAX, NOTED_BATCH_BYTES_MAX
+from headpond.storage.folder.names import JOURNALS, parse_folder_name
+from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import Created, EverythingSynced, Op, Synced
@@ -356,7 +356,7 @@ def test_a_start_takes_everything_in_though_recovery_had_more_to_read_than_it_sh
     async def test() -> None:
         rig, logs = await in_use()
         await commit(rig, logs)
-        monkeypatch.setattr("headpond.storage.log.SCAN_BYTES_MAX", 10)
+        monkeypatch.setattr("headpond.storage.log.log.SCAN_BYTES_MAX", 10)
         again = await asyncio.wait_for(after_power_cut(rig), 10)
         assert [log.log_end_offset for log in again.manager.all()] == [log.log_end_offset for log in logs]
         assert all(log.scan_room_bytes < 10 for log in again.manager.all()), "from now on appends wait for a round"

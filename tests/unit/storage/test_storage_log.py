@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headpond.model import OffsetOutOfRange, StorageFailed
-from headpond.storage.log_reads import FINISHED_SEGMENTS_LOADED_MAX
+from headpond.storage.log.reading import FINISHED_SEGMENTS_LOADED_MAX
 from simulation.harness.disk import SimulatedDisk
 from support.batches import split
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, fill, make_batch, read_all, writable

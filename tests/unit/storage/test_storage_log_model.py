@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
-from headpond.storage.segment import Segment
+from headpond.storage.log.segment import Segment
 from support.batches import Batch, split
 from unit.storage.model_rig import DEATHS, READ, SEEK, Death, StorageModel, model_settings
 from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all

@@ -11,8 +11,8 @@ import pytest
 from headpond.model import ErrorCode, StorageFailed
 from headpond.ports import FileSystem
 from headpond.runtime.tasks import LoopTasks
-from headpond.storage.look_queue import CLIENTS_S
-from headpond.storage.looks import JOBS_AT_ONCE, LOOK_S_MAX, TURNS_AT_ONCE, WATCH_S, LookGivenUp, Looks
+from headpond.storage.looks.looks import JOBS_AT_ONCE, LOOK_S_MAX, TURNS_AT_ONCE, WATCH_S, LookGivenUp, Looks
+from headpond.storage.looks.queue import CLIENTS_S
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.processes import SimulatedProcesses

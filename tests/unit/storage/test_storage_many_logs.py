@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from headpond.model import TopicPartition
-from headpond.storage import data_folder, log_checkpoint
-from headpond.storage.log import PartitionLog
-from headpond.storage.producers import ProducerStates
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.folder import data_folder
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.producers.producers import ProducerStates
 from unit.storage.storage_rig import TOPIC_ID, Rig, make_batch
 
 MANY = 350

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from headpond.model import TopicId, TopicPartition
-from headpond.storage.group_commit import SYNC_ALL_FROM_LOGS
+from headpond.storage.commit.group_commit import SYNC_ALL_FROM_LOGS
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch
 
 

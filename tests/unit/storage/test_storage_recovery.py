@@ -8,9 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from headpond.model import BrokerError, ErrorCode
-from headpond.storage import index_files, log_checkpoint
-from headpond.storage import log as log_module
-from headpond.storage.log import PartitionLog
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.log import log as log_module
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.recovery import index_files
 from simulation.harness.disk import SimulatedDisk
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 

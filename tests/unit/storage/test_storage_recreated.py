@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from headpond.model import TopicId, TopicPartition
-from headpond.storage.segment_files import SyncFailed, sync_folder
+from headpond.storage.log.segment_files import SyncFailed, sync_folder
 from unit.storage.storage_rig import CONFIG, DATA_DIR, NOW_MS, TOPIC_ID, TP, Rig, make_batch, read_all
 
 OTHER_ID = TopicId(bytes(16 * [9]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headpond.storage.log import PartitionLog
+from headpond.storage.log.log import PartitionLog
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 
 FOLDER = f"{DATA_DIR}/{TP}"

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from headpond.model import BrokerError
-from headpond.storage.producers import BATCHES_KEPT
+from headpond.storage.producers.producers import BATCHES_KEPT
 from unit.storage.storage_rig import Rig, make_batch, writable
 
 PRODUCER = 7

@@ -7,9 +7,10 @@ import asyncio
 import pytest
 
 from headpond.model import StorageFailed
-from headpond.storage import index_files, log_checkpoint
-from headpond.storage import log as log_module
-from headpond.storage.log import PartitionLog
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.log import log as log_module
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.recovery import index_files
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch
 
 SCAN_MAX = 3_000

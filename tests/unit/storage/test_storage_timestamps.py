@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from headpond.protocol.records.header import HEADER, crc_of, read_header
-from headpond.storage import looks, timestamps
-from headpond.storage.timestamps import TURN_READS, WALK_BYTES
+from headpond.storage.log import timestamps
+from headpond.storage.log.timestamps import TURN_READS, WALK_BYTES
+from headpond.storage.looks import looks
 from simulation.harness.clock import ManualClock
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build

@@ -8,10 +8,10 @@ import random
 import pytest
 
 from headpond.protocol.records.control import build_end_txn_marker
-from headpond.storage import txn_index
-from headpond.storage.inspection import inspect
-from headpond.storage.log import PartitionLog
-from headpond.storage.txn_index import BLOCK, AbortedTxn, AbortedTxns, decode_prefix, encode, overlapping
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.producers import txn_index
+from headpond.storage.producers.txn_index import BLOCK, AbortedTxn, AbortedTxns, decode_prefix, encode, overlapping
+from headpond.storage.recovery.inspection import inspect
 from support.batches import Rec, build
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from headpond.protocol.records.control import build_end_txn_marker
-from headpond.storage import log_checkpoint
-from headpond.storage.log import PartitionLog
-from headpond.storage.txn_index import AbortedTxn, decode_prefix, encode
+from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.producers.txn_index import AbortedTxn, decode_prefix, encode
 from support.batches import Rec, build
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch
 

@@ -12,7 +12,7 @@ from headpond.broker.security.authorizer import Operation, ResourceType, is_allo
 from headpond.cluster.names import name_problem
 from headpond.model import ErrorCode, TopicPartition, shortened
 from headpond.protocol.schema.describe_producers import DescribeProducersRequest, DescribeProducersResponse
-from headpond.storage.producer_state import ProducerState
+from headpond.storage.producers.state import ProducerState
 
 API = Api(key=61, versions=range(1), name="DescribeProducers")
 

@@ -22,8 +22,8 @@ from headpond.model import (
     TopicPartition,
 )
 from headpond.replication.partition import Partition
-from headpond.storage.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
-from headpond.storage.txn_index import overlapping
+from headpond.storage.log.epochs import NO_END_OFFSET, NO_EPOCH, LeaderEpochs
+from headpond.storage.producers.txn_index import overlapping
 from headpond.telemetry.requests import RequestMeter
 
 DEBUGGING_CONSUMER = -2  # may read up to the log's end

@@ -2,7 +2,7 @@
 
 Behaviour   EARLIEST and LATEST are answered from memory; timestamps through the time index and one batch, off the loop
             and fair between connections; what is not found within half a minute is answered REQUEST_TIMED_OUT
-            (``storage/looks.py``).
+            (``storage/looks/looks.py``).
             MAX_TIMESTAMP names a record that DeleteRecords removed as long as its segment is there, as Kafka does.
             LATEST under read_committed is the last stable offset, not the high watermark; nothing at or above what the
             caller may see is ever answered (-1, without error).

@@ -59,9 +59,9 @@ from headpond.coordination.home import Producer
 from headpond.model import BrokerError, ErrorCode, StorageFailed
 from headpond.ports import Clock, Tasks, Workers
 from headpond.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader
-from headpond.storage.admission import BatchRefused, LookNeeded, admit, plain_header
-from headpond.storage.log import PartitionLog
-from headpond.storage.looks import Looks
+from headpond.storage.admission.admission import BatchRefused, LookNeeded, admit, plain_header
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.looks.looks import Looks
 from headpond.telemetry.requests import RequestMeter
 
 API = Api(key=0, versions=range(3, 14), name="Produce")

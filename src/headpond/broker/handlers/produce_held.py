@@ -15,9 +15,9 @@ from headpond.broker.handlers.produce_wire import Result
 from headpond.broker.replicas import Replica
 from headpond.model import StorageFailed
 from headpond.protocol.records.header import BatchHeader
-from headpond.storage.admission import BatchRefused
-from headpond.storage.admission_looks import admit_with_look
-from headpond.storage.looks import Look
+from headpond.storage.admission.admission import BatchRefused
+from headpond.storage.admission.in_looks import admit_with_look
+from headpond.storage.looks.looks import Look
 
 Place = tuple[int, int]
 """Topic number, and the number of the partition in the topic."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from headpond.broker.handlers.produce_wire import Result
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.records.header import HEADER_BYTES, MAGIC, read_header
-from headpond.storage.admission import BatchRefused
+from headpond.storage.admission.admission import BatchRefused
 
 WITHOUT_LOG_START = frozenset(
     {

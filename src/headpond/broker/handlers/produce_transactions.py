@@ -22,7 +22,7 @@ from headpond.coordination.transactions.verifier import PRODUCE_ADDS_SINCE, TxnV
 from headpond.model import ErrorCode, TopicPartition
 from headpond.ports import Clock
 from headpond.protocol.records.header import HEADER_BYTES, MAGIC, MAGIC_POSITION, TRANSACTIONAL_BIT, BatchHeader
-from headpond.storage.producer_state import Verification
+from headpond.storage.producers.state import Verification
 
 _ATTRIBUTES_LOW = 22
 

@@ -28,7 +28,7 @@ from headpond.coordination.slices import Work
 from headpond.model import ErrorCode, StorageFailed
 from headpond.ports import Clock, Tasks, Workers
 from headpond.protocol.schema.produce import ProduceRequest
-from headpond.storage.looks import Looks
+from headpond.storage.looks.looks import Looks
 from headpond.telemetry.requests import RequestMeter
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headpond.config.log import LogConfig
-from headpond.storage.segment import Segment
+from headpond.storage.log.segment import Segment
 
 _NO_LAG_LIMIT_MS = 9_223_372_036_854_775_807
 

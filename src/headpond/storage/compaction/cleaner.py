@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from headpond.ports import FileSystem
 from headpond.protocol.records.header import HEADER_BYTES, NO_TIMESTAMP, BatchHeader, read_header
 from headpond.protocol.records.reader import read_payload
-from headpond.storage import folder as names
 from headpond.storage.compaction.batch_walk import walk
 from headpond.storage.compaction.filtering import filter_batch, without_records
 from headpond.storage.compaction.groups import group_segments
@@ -33,10 +32,11 @@ from headpond.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob
 from headpond.storage.compaction.key_map import ALIVE, DEAD, LIVE_TOMBSTONE, KeyMap
 from headpond.storage.compaction.keys import read_keys
 from headpond.storage.compaction.output import CleanedFiles, remove_unfinished
-from headpond.storage.producer_snapshot import decode_snapshot
-from headpond.storage.txn_index import AbortedTxn
-from headpond.storage.txn_index import decode_prefix as decode_aborted
-from headpond.storage.txn_index import encode as encode_aborted
+from headpond.storage.folder import names
+from headpond.storage.producers.snapshot import decode_snapshot
+from headpond.storage.producers.txn_index import AbortedTxn
+from headpond.storage.producers.txn_index import decode_prefix as decode_aborted
+from headpond.storage.producers.txn_index import encode as encode_aborted
 
 STEP_BYTES = 4 * 1024 * 1024
 """How much is read and written between two steps: a tenth of a second's work at most, on an ordinary disk."""

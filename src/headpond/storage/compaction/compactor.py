@@ -24,18 +24,18 @@ from headpond.model import BrokerError, StorageFailed, TopicPartition
 from headpond.ports import Buffer, Clock, FileSystem, Processes, ProcessLost, Tasks, Workers
 from headpond.protocol.records.errors import CorruptBatch
 from headpond.protocol.records.header import HEADER_BYTES, read_header
-from headpond.storage.checkpoint_rounds import CheckpointRounds
+from headpond.storage.commit.checkpoint_rounds import CheckpointRounds
 from headpond.storage.compaction.choice import Dirt, Unknown, find_dirt
 from headpond.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob, SegmentToClean
 from headpond.storage.compaction.output import remove_unfinished
 from headpond.storage.compaction.swap import SegmentsChanged, swap_in
-from headpond.storage.log import PartitionLog
-from headpond.storage.log_reads import Misread
-from headpond.storage.reads import FilesChanged, Wanted
-from headpond.storage.segment import Segment
-from headpond.storage.segment_files import SyncFailed
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.log.lookup import FilesChanged, Wanted
+from headpond.storage.log.reading import Misread
+from headpond.storage.log.segment import Segment
+from headpond.storage.log.segment_files import SyncFailed
+from headpond.storage.producers.txn_index import encode as encode_aborted
 from headpond.storage.slices import in_slices
-from headpond.storage.txn_index import encode as encode_aborted
 
 _log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from headpond.protocol.records.header import HEADER_BYTES
 from headpond.storage.compaction.job import SegmentToClean
-from headpond.storage.offset_index import ENTRY_BYTES, POSITION_MAX, RELATIVE_OFFSET_MAX
-from headpond.storage.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from headpond.storage.log.offset_index import ENTRY_BYTES, POSITION_MAX, RELATIVE_OFFSET_MAX
+from headpond.storage.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 
 
 def group_segments(

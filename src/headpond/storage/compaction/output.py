@@ -7,9 +7,9 @@ is written, a few megabytes at a time: one large sync at the end would hold up t
 from __future__ import annotations
 
 from headpond.ports import Buffer, File, FileSystem
-from headpond.storage import folder as names
-from headpond.storage.segment import Segment
-from headpond.storage.segment_files import sync_file, sync_folder
+from headpond.storage.folder import names
+from headpond.storage.log.segment import Segment
+from headpond.storage.log.segment_files import sync_file, sync_folder
 
 WRITE_BYTES = 1024 * 1024
 SYNC_BYTES = 8 * 1024 * 1024

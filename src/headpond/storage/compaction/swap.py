@@ -17,11 +17,11 @@ takes no more writes until the next start, because memory and files differ.
 from __future__ import annotations
 
 from headpond.ports import FileSystem
-from headpond.storage import folder as names
-from headpond.storage import segment_files
 from headpond.storage.compaction.job import CleanedSegment
-from headpond.storage.log import PartitionLog
-from headpond.storage.segment import Segment
+from headpond.storage.folder import names
+from headpond.storage.log import segment_files
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.log.segment import Segment
 
 
 class SegmentsChanged(Exception):
