@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headpond.broker.routes import HANDLERS, handler_module
+from headpond.broker.requests.routes import HANDLERS, handler_module
 from headpond.protocol.apis import APIS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"

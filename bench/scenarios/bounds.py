@@ -47,7 +47,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 def _largest_requests() -> dict[str, Callable[[], bytes]]:
     """By API and list: the whole frame, made when it is asked for. APIs whose requests have no list have no size."""
-    from headpond.broker.routes import HANDLERS
+    from headpond.broker.requests.routes import HANDLERS
     from headpond.protocol.apis import APIS
     from headpond.protocol.facts import struct_fields
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headpond.broker.routes import APIS, HANDLERS
+from headpond.broker.requests.routes import APIS, HANDLERS
 from parity.allowed import ALLOWED, Allowed, sift
 from parity.families import FAMILIES, Stage, scripts_of
 from parity.notation import Ask

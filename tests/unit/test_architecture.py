@@ -242,7 +242,7 @@ def test_nothing_outside_runtime_touches_clock_chance_disk_network_or_threads() 
         ("replication.partition", "from headpond.cluster.controller import Controller"),
         ("broker.dispatch", "from headpond.runtime.clock import SystemClock"),
         ("broker.handlers.fetch", "from headpond.broker import app"),
-        ("cli.serve", "from headpond.broker.dispatch import Dispatcher"),
+        ("cli.serve", "from headpond.broker.requests.dispatch import Dispatcher"),
         ("model.errors", "from headpond import ports"),
         ("spark.source.batch", "from headpond.broker import app"),
         ("spark.source.batch", "from headpond.storage import log"),
@@ -266,9 +266,12 @@ def test_an_import_against_the_direction_is_found(module: str, text: str) -> Non
         ("storage.log", "from .segment import Segment\nfrom . import index"),
         ("replication.partition", "from headpond.cluster.image import MetadataImage"),
         ("replication.partition", "from headpond.cluster import image"),
-        ("broker.app", "from headpond.runtime.clock import SystemClock\nfrom headpond.broker.dispatch import X"),
+        (
+            "broker.app",
+            "from headpond.runtime.clock import SystemClock\nfrom headpond.broker.requests.dispatch import X",
+        ),
         ("spark.source.batch", "from headpond.client import Client\nfrom headpond.runtime.clock import SystemClock"),
-        ("broker.dispatch", "from headpond.broker.api import Api\nfrom headpond.protocol import codec"),
+        ("broker.dispatch", "from headpond.broker.requests.api import Api\nfrom headpond.protocol import codec"),
         ("cli.serve", "from headpond.broker.app import App\nfrom headpond.broker import app\nimport headpond"),
     ],
 )

@@ -12,25 +12,25 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from headpond.broker import later
-from headpond.broker.context import ListenerInfo
-from headpond.broker.dispatch import Dispatch
+from headpond.broker.coordinators.group_coordinator import GroupCoordinator
+from headpond.broker.coordinators.local_markers import LocalMarkers
+from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headpond.broker.fetch_sessions import FetchSessions
-from headpond.broker.group_coordinator import GroupCoordinator
 from headpond.broker.handlers import fetch, heartbeat, produce
 from headpond.broker.handlers.fetch_open import WAIT_MS_MAX, FetchOpener
 from headpond.broker.handlers.fetch_read import FetchReader
 from headpond.broker.handlers.produce_transactions import ProduceTransactions
-from headpond.broker.local_markers import LocalMarkers
-from headpond.broker.pacing import Pacing
-from headpond.broker.parked import ParkedProduces
-from headpond.broker.replicas import Replicas
+from headpond.broker.net.server import Server
+from headpond.broker.replicas.parked_produces import ParkedProduces
+from headpond.broker.replicas.replicas import Replicas
+from headpond.broker.requests.context import ListenerInfo
+from headpond.broker.requests.dispatch import Dispatch
+from headpond.broker.requests.pacing import Pacing
+from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll
-from headpond.broker.server import Server
 from headpond.broker.services import Broker
-from headpond.broker.start_checks import check_folder, read_metadata
-from headpond.broker.transaction_coordinator import TransactionCoordinator
-from headpond.broker.turns import Turns
+from headpond.broker.start import later
+from headpond.broker.start.checks import check_folder, read_metadata
 from headpond.cluster.controller import Controller
 from headpond.cluster.delta import Delta
 from headpond.cluster.features import OF_A_NEW_CLUSTER
@@ -63,7 +63,7 @@ from headpond.storage.manager import LogManager, StorageConfig
 from headpond.telemetry.requests import RequestMeters
 
 if TYPE_CHECKING:
-    from headpond.broker.observability import Observability
+    from headpond.broker.metrics.port import Observability
 
 log = logging.getLogger("headpond.broker")
 
@@ -289,8 +289,8 @@ class BrokerApp:
         settings, ports, folder = self.settings, self._ports, self.settings.storage.data_dir
         if settings.metrics is None or ports.look_at_process is None:
             return
-        from headpond.broker.metrics import Observed
-        from headpond.broker.observability import Observability
+        from headpond.broker.metrics.metrics import Observed
+        from headpond.broker.metrics.port import Observability
 
         self._observability = Observability(
             Observed(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import nsmallest
 
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 
 IDS_AT_ONCE = 2_000
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from headpond.broker import loggers
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK, A_ROW
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.cluster.names import check_name
 from headpond.config import dynamic
 from headpond.config.dynamic import Operation, Row

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
-from headpond.broker.letting_go import emptied
+from headpond.broker.requests.letting_go import emptied
 from headpond.coordination.slices import Work, finish_now
 from headpond.model import ErrorCode
 from headpond.ports import Random

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from headpond.broker.pacing import Pacing
+from headpond.broker.requests.pacing import Pacing
 
 if TYPE_CHECKING:
-    from headpond.broker.group_coordinator import GroupCoordinator
-    from headpond.broker.local_markers import LocalMarkers
-    from headpond.broker.replicas import Replicas
+    from headpond.broker.coordinators.group_coordinator import GroupCoordinator
+    from headpond.broker.coordinators.local_markers import LocalMarkers
+    from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
+    from headpond.broker.replicas.replicas import Replicas
     from headpond.broker.security.authorizer import Authorizer
-    from headpond.broker.transaction_coordinator import TransactionCoordinator
     from headpond.cluster.controller import Controller
     from headpond.cluster.image import MetadataImage
     from headpond.config.broker import BrokerSettings

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
-from headpond.broker.context import Context
-from headpond.broker.pacing import SLICE_COST
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import SLICE_COST
 from headpond.coordination.slices import Work
 
 PARTITIONS_AT_ONCE = 500

@@ -11,7 +11,7 @@ from headpond.cli.failures import FAILED, INTERRUPTED, OK, TERMINATED, CommandFa
 from headpond.cli.setting_options import add_settings
 
 if TYPE_CHECKING:
-    from headpond.broker.adoption import Candidate
+    from headpond.broker.start.adoption import Candidate
     from headpond.config.broker import BrokerSettings
 
 
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 async def _adopt(settings: BrokerSettings, options: argparse.Namespace) -> list[Candidate]:
-    from headpond.broker.adoption import AdoptionPorts, adopt
+    from headpond.broker.start.adoption import AdoptionPorts, adopt
     from headpond.cli.progress import Progress
     from headpond.runtime import environment, process
     from headpond.runtime.clock import SystemClock

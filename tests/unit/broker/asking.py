@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from headpond.broker.context import Context, ListenerInfo
-from headpond.broker.dispatch import handled
-from headpond.broker.group_coordinator import GroupCoordinator
-from headpond.broker.pacing import Pacing
+from headpond.broker.coordinators.group_coordinator import GroupCoordinator
+from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from headpond.broker.requests.context import Context, ListenerInfo
+from headpond.broker.requests.dispatch import handled
+from headpond.broker.requests.pacing import Pacing
 from headpond.broker.security.authorizer import AllowAll, Authorizer
 from headpond.broker.services import Broker
-from headpond.broker.transaction_coordinator import TransactionCoordinator
 from headpond.config.effective import Effective
 from headpond.config.groups import GroupSettings
 from headpond.config.transactions import TransactionSettings

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from headpond.broker.connection import Connection
-from headpond.broker.context import ListenerInfo
-from headpond.broker.server import Server
-from headpond.broker.slots import Slot
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.server import Server
+from headpond.broker.net.slots import Slot
+from headpond.broker.requests.context import ListenerInfo
 from headpond.config.broker import NetworkSettings
 from headpond.ports import Part
 from headpond.protocol.errors import MalformedMessage

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headpond.broker.routes import HANDLERS, handler_module
+from headpond.broker.requests.routes import HANDLERS, handler_module
 from headpond.broker.security.authorizer import ResourceType
 from headpond.cluster.topics import NewTopic
 from headpond.coordination.runtime import CoordinatorRuntime, ShardState

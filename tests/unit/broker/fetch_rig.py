@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.connection import Connection
 from headpond.broker.fetch_sessions import FetchSession, FetchSessions
 from headpond.broker.handlers import fetch_wide
 from headpond.broker.handlers.fetch import API, FetchHandler
 from headpond.broker.handlers.fetch_open import FetchOpener
 from headpond.broker.handlers.fetch_read import FetchReader
-from headpond.broker.parked_fetch import ParkedFetch
-from headpond.broker.replicas import Replicas
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.server import Server
+from headpond.broker.replicas.parked_fetch import ParkedFetch
+from headpond.broker.replicas.replicas import Replicas
+from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll
-from headpond.broker.server import Server
-from headpond.broker.turns import Turns
 from headpond.cluster.delta import Delta, PartitionChange
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.rows import PartitionState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 
-from headpond.broker.adoption import why_not
+from headpond.broker.start.adoption import why_not
 from headpond.model import TopicPartition
 from headpond.storage.recovery.inspection import Inspected
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from headpond.broker.group_metrics import BREATHE_EVERY
-from headpond.broker.metrics import Facts, sources
-from headpond.broker.observability import Observability
+from headpond.broker.metrics.group_metrics import BREATHE_EVERY
+from headpond.broker.metrics.metrics import Facts, sources
+from headpond.broker.metrics.port import Observability
 from headpond.coordination.groups.meters import GroupMeters
 from headpond.runtime.clock import SystemClock
 from headpond.storage.meters import StorageMeters

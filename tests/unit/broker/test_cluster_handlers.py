@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headpond.broker.handlers import api_versions, describe_cluster, find_coordinator, init_producer_id
-from headpond.broker.routes import advertised_versions
+from headpond.broker.requests.routes import advertised_versions
 from headpond.cluster.features import OF_A_NEW_CLUSTER
 from headpond.protocol.codec import encoder
 from headpond.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse

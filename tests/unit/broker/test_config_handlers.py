@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.context import Context, ListenerInfo
 from headpond.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
-from headpond.broker.pacing import Pacing
+from headpond.broker.requests.context import Context, ListenerInfo
+from headpond.broker.requests.pacing import Pacing
 from headpond.config.dynamic import APPEND, DELETE, SET, check_topic
 from headpond.config.effective import Effective
 from headpond.coordination.slices import Slices

@@ -8,9 +8,9 @@ import logging
 import pytest
 import uvloop
 
-from headpond.broker.answering import JOINED_BYTES_MAX
-from headpond.broker.connection import LARGE_FRAME_BYTES, Connection
-from headpond.broker.server import SWEEP_SECONDS
+from headpond.broker.net.answering import JOINED_BYTES_MAX
+from headpond.broker.net.connection import LARGE_FRAME_BYTES, Connection
+from headpond.broker.net.server import SWEEP_SECONDS
 from headpond.protocol.frame_memory import RECEIVE_BUFFER_BYTES
 from headpond.storage.log.lookup import LENT_FROM_BYTES
 from unit.broker.connection_rig import INFO, Script, Transport, World, in_loop, receive, request

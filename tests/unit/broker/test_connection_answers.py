@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from headpond.broker.server import ANSWERS_BETWEEN_LOOKS
+from headpond.broker.net.server import ANSWERS_BETWEEN_LOOKS
 from unit.broker.connection_rig import World, in_loop, receive, request
 
 

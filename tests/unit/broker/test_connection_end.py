@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from headpond.broker.connection import Connection
-from headpond.broker.server import ENDING_SWEEPS_MAX, SWEEP_SECONDS
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.server import ENDING_SWEEPS_MAX, SWEEP_SECONDS
 from unit.broker.connection_rig import INFO, Script, World, in_loop, receive, request
 
 Client = tuple[asyncio.StreamReader, asyncio.StreamWriter]

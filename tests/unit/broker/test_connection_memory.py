@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.answering import WAITING_BYTES_MAX
-from headpond.broker.connection import Connection
-from headpond.broker.response_memory import GRACE_S, HELD_S_MAX
-from headpond.broker.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
+from headpond.broker.net.answering import WAITING_BYTES_MAX
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.response_memory import GRACE_S, HELD_S_MAX
+from headpond.broker.net.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
 from headpond.protocol import frame_memory
 from headpond.protocol.frame_memory import SMALL_BYTES
 from unit.broker.connection_rig import Transport, World, in_loop, receive, request

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from headpond.broker.context import Context
 from headpond.broker.handlers import list_transactions
+from headpond.broker.requests.context import Context
 from headpond.config.groups import GroupSettings
 from headpond.coordination.runtime import CoordinatorRuntime, ShardState
 from headpond.model import BrokerError, ErrorCode, patterns

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from headpond.broker.coordinator_home import InternalTopic
-from headpond.broker.patience import Patience
+from headpond.broker.coordinators.home import InternalTopic
+from headpond.broker.replicas.patience import Patience
 from headpond.cluster.topics import NewTopic
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.offset_commit import OffsetCommitRequest

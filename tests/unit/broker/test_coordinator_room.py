@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from headpond.broker.coordinator_home import ROOM_BYTES, InternalTopic
+from headpond.broker.coordinators.home import ROOM_BYTES, InternalTopic
 from headpond.model import StorageFailed
 from headpond.replication.partition import Partition
 from headpond.storage.log.offset_index import POSITION_MAX

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headpond.broker.routes import HANDLERS, advertised_versions, handler_module
+from headpond.broker.requests.routes import HANDLERS, advertised_versions, handler_module
 from headpond.protocol.apis import APIS
 
 

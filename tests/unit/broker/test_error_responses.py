@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from headpond.broker.context import Context, ListenerInfo
-from headpond.broker.dispatch import Dispatch, handled
-from headpond.broker.error_responses import ELEMENTS_AT_ONCE, error_response
-from headpond.broker.response_errors import error_codes
-from headpond.broker.routes import HANDLERS, handler_module
+from headpond.broker.requests.context import Context, ListenerInfo
+from headpond.broker.requests.dispatch import Dispatch, handled
+from headpond.broker.requests.error_responses import ELEMENTS_AT_ONCE, error_response
+from headpond.broker.requests.response_errors import error_codes
+from headpond.broker.requests.routes import HANDLERS, handler_module
 from headpond.coordination.slices import PAUSE_S
 from headpond.model import BrokerError, ErrorCode
 from headpond.model.errors import MESSAGE_CHARACTERS_MAX

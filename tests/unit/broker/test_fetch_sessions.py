@@ -20,7 +20,7 @@ from headpond.broker.fetch_sessions import (
     remembered_bytes,
 )
 from headpond.broker.handlers.fetch_wire import PartitionData
-from headpond.broker.letting_go import DROPPED_AT_ONCE
+from headpond.broker.requests.letting_go import DROPPED_AT_ONCE
 from headpond.coordination.slices import Work
 from headpond.model import ErrorCode
 

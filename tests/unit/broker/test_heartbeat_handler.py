@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.context import ANONYMOUS
 from headpond.broker.handlers.heartbeat import API, HeartbeatHandler
+from headpond.broker.requests.context import ANONYMOUS
 from headpond.broker.security.authorizer import AllowAll
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.apis import request_encoder, response_decoder

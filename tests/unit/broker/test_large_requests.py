@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from headpond.broker import dispatch as dispatching
-from headpond.broker import long_answers
-from headpond.broker.connection import Connection
-from headpond.broker.context import Context
-from headpond.broker.dispatch import Dispatch
 from headpond.broker.handlers import describe_groups, sync_group
-from headpond.broker.letting_go import DROPPED_AT_ONCE, let_go
-from headpond.broker.pacing import (
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.server import Server
+from headpond.broker.requests import dispatch as dispatching
+from headpond.broker.requests import long_answers
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.dispatch import Dispatch
+from headpond.broker.requests.letting_go import DROPPED_AT_ONCE, let_go
+from headpond.broker.requests.pacing import (
     AT_ONCE_BYTES_MAX,
     LARGE_AT_ONCE,
     LONG_AT_ONCE,
@@ -27,7 +28,6 @@ from headpond.broker.pacing import (
     SLICE_COST,
     Lane,
 )
-from headpond.broker.server import Server
 from headpond.config.broker import NetworkSettings
 from headpond.coordination.slices import finish_now
 from headpond.protocol.apis import APIS

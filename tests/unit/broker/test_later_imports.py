@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from headpond.broker import later
+from headpond.broker.start import later
 from headpond.coordination.slices import finish_now
 
 PROGRAM = """

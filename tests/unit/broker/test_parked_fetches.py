@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from headpond.broker.handlers.fetch_read import FetchReader
-from headpond.broker.parked_fetch import ParkedFetch
-from headpond.broker.replicas import FETCHES_PER_SLICE, Replica
+from headpond.broker.replicas.parked_fetch import ParkedFetch
+from headpond.broker.replicas.replicas import FETCHES_PER_SLICE, Replica
 from unit.broker.fetch_rig import WAIT_MS_MAX, FetchWorld, rows, run
 
 FOREVER_MS = 0x7FFFFFFF
@@ -38,7 +38,7 @@ def test_when_the_room_is_used_up_a_fetch_of_many_partitions_still_waits(monkeyp
     """Neither at its partitions nor in vain: it is answered when its time is up, and never before."""
 
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        monkeypatch.setattr("headpond.broker.replicas.parked_fetch.PARKED_WEIGHT_MAX", 0)
         for count in (200, 1_000):
             client = world.client()
             client.send(*range(count), max_wait_ms=500)
@@ -54,7 +54,7 @@ def test_when_the_room_is_used_up_a_fetch_of_many_partitions_still_waits(monkeyp
 
 def test_when_the_room_is_used_up_a_fetch_of_few_partitions_is_woken_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        monkeypatch.setattr("headpond.broker.replicas.parked_fetch.PARKED_WEIGHT_MAX", 0)
         client = world.client()
         client.send(0)
         await world.append(0)
@@ -69,7 +69,7 @@ def test_a_late_answer_has_one_batch_at_most_as_it_is_kept_for_so_long(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        monkeypatch.setattr("headpond.broker.replicas.parked_fetch.PARKED_WEIGHT_MAX", 0)
         for partition in (3, 4, 4, 7):
             await world.append(partition)
         client = world.client()
@@ -86,7 +86,7 @@ def test_a_late_answer_has_one_batch_at_most_as_it_is_kept_for_so_long(
 
 def test_a_client_that_leaves_takes_its_late_answers_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.parked_fetch.PARKED_WEIGHT_MAX", 0)
+        monkeypatch.setattr("headpond.broker.replicas.parked_fetch.PARKED_WEIGHT_MAX", 0)
         for count in (200, 1_000):
             client = world.client()
             client.send(*range(count), max_wait_ms=500)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headpond.broker.replicas import Replicas
+from headpond.broker.replicas.replicas import Replicas
 from headpond.cluster.delta import Delta, PartitionChange
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.rows import PartitionState

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from headpond.broker.context import Context
+from headpond.broker.coordinators.local_markers import LocalMarkers
 from headpond.broker.handlers import consumer_group_heartbeat
 from headpond.broker.handlers.consumer_group_heartbeat import NAMED_MAX
-from headpond.broker.local_markers import LocalMarkers
-from headpond.broker.pacing import SLICE_COST
-from headpond.broker.routes import HANDLERS, handler_module
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import SLICE_COST
+from headpond.broker.requests.routes import HANDLERS, handler_module
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.apis import APIS
 from headpond.protocol.errors import MalformedMessage

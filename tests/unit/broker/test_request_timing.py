@@ -6,11 +6,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from headpond.broker.connection import Connection
-from headpond.broker.context import ListenerInfo
-from headpond.broker.server import SWEEP_SECONDS, Server
-from headpond.broker.slots import Slot
-from headpond.broker.timing import serve_timed
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.server import SWEEP_SECONDS, Server
+from headpond.broker.net.slots import Slot
+from headpond.broker.net.timing import serve_timed
+from headpond.broker.requests.context import ListenerInfo
 from headpond.config.broker import NetworkSettings
 from headpond.telemetry.requests import RequestMeter, RequestMeters
 

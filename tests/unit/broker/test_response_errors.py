@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from headpond.broker.response_errors import error_codes
+from headpond.broker.requests.response_errors import error_codes
 from headpond.protocol.apis import APIS
 from headpond.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnResponse
 from headpond.protocol.schema.api_versions import ApiVersionsResponse

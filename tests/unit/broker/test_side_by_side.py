@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.context import Context
 from headpond.broker.handlers import delete_records, list_offsets
-from headpond.broker.side_by_side import AT_ONCE, side_by_side
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.side_by_side import AT_ONCE, side_by_side
 from headpond.coordination.slices import Slices
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.schema.delete_records import DeleteRecordsRequest

@@ -21,7 +21,7 @@ from headpond.broker.handlers import (
     metadata,
     offset_fetch,
 )
-from headpond.broker.pacing import A_LOOK, A_ROW, SLICE_COST
+from headpond.broker.requests.pacing import A_LOOK, A_ROW, SLICE_COST
 from headpond.cluster.image import TopicImage
 from headpond.cluster.rows import PartitionState
 from headpond.coordination.groups.machine import SLICE_GROUPS

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.context import Principal
 from headpond.broker.handlers import create_partitions, create_topics, delete_topics
+from headpond.broker.requests.context import Principal
 from headpond.broker.security.authorizer import Operation, ResourceType
 from headpond.cluster.topics import NewTopic
 from headpond.model import ZERO_TOPIC_ID

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.context import Principal
 from headpond.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -18,6 +17,7 @@ from headpond.broker.handlers import (
     init_producer_id,
     list_transactions,
 )
+from headpond.broker.requests.context import Principal
 from headpond.broker.security.authorizer import Operation, ResourceType
 from headpond.cluster.topics import NewTopic
 from headpond.coordination.home import Producer

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from headpond.broker import letting_go, turns
 from headpond.broker.fetch_sessions import FetchPartition
 from headpond.broker.handlers import fetch_open, fetch_wide
 from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.broker.requests import letting_go, turns
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.frame import FrameReader
 from headpond.protocol.schema.fetch import FetchRequest
@@ -175,7 +175,7 @@ def test_a_wide_fetch_whose_client_has_gone_while_it_was_read_is_not_parked(
     weight_max: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.parked_fetch.PARKED_WEIGHT_MAX", weight_max)
+        monkeypatch.setattr("headpond.broker.replicas.parked_fetch.PARKED_WEIGHT_MAX", weight_max)
         tasks = len(world.rig.tasks)
         client = world.client()
         reading = asyncio.Event()

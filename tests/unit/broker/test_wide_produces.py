@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.produce import API, ProduceHandler
 from headpond.broker.handlers.produce_transactions import ProduceTransactions
 from headpond.broker.handlers.produce_wide import WideProduces
 from headpond.broker.handlers.produce_wire import ELEMENTS_BY_HAND, count_elements
-from headpond.broker.parked import ParkedProduces
+from headpond.broker.net.connection import Connection
+from headpond.broker.replicas.parked_produces import ParkedProduces
+from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll
-from headpond.broker.turns import Turns
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.slices import Slices
 from headpond.protocol.apis import request_encoder, response_decoder

@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Collection
 from typing import Any
 
-from headpond.broker.context import ANONYMOUS
+from headpond.broker.coordinators.local_markers import LocalMarkers
 from headpond.broker.handlers.produce import ProduceHandler
 from headpond.broker.handlers.produce_transactions import ProduceTransactions
-from headpond.broker.local_markers import LocalMarkers
-from headpond.broker.parked import ParkedProduces
-from headpond.broker.replicas import Replica, Replicas
+from headpond.broker.net.slots import Slot
+from headpond.broker.replicas.parked_produces import ParkedProduces
+from headpond.broker.replicas.replicas import Replica, Replicas
+from headpond.broker.requests.context import ANONYMOUS
+from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll, Authorizer
-from headpond.broker.slots import Slot
-from headpond.broker.turns import Turns
 from headpond.cluster.delta import Delta, PartitionChange
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.rows import PartitionState

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
-from headpond.broker.group_metrics import BREATHE_EVERY, STATES, group_sources, transaction_sources
+from headpond.broker.metrics.group_metrics import BREATHE_EVERY, STATES, group_sources, transaction_sources
 from headpond.coordination.groups.classic import Phase
 from headpond.coordination.groups.meters import GroupMeters, RebalanceMeter, Stopwatch
 from headpond.coordination.groups.offset_memory import NO_TIME, CommittedOffset, Offsets

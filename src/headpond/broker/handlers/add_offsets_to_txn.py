@@ -7,9 +7,9 @@ Versions    v2 PRODUCER_FENCED · v4 TRANSACTION_ABORTABLE. Clients of transacti
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers import transactions
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.names import OFFSETS_TOPIC
 from headpond.coordination.home import Producer

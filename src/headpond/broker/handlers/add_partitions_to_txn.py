@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers import transactions
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.names import is_internal
 from headpond.coordination.home import Producer

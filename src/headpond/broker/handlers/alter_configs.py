@@ -8,10 +8,10 @@ Versions    v2 flexible.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
 from headpond.broker.config_resources import A_CHANGE, Resource, alter, check_entries
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import re
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.routes import advertised_versions
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.routes import advertised_versions
 from headpond.cluster.features import SUPPORTED
 from headpond.model import ErrorCode
 from headpond.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse

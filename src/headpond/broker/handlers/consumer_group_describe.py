@@ -7,10 +7,10 @@ Versions    v1 member types
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers.consumer_group_heartbeat import is_served
-from headpond.broker.pacing import A_ROW
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
 from headpond.coordination.slices import in_one_slice
 from headpond.model import BrokerError, ErrorCode

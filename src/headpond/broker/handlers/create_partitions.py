@@ -8,10 +8,10 @@ Not done    controller mutation quotas (v3).
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
 from headpond.broker.assignments import assigned
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK, A_ROW
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.topics import MorePartitions
 from headpond.model import BrokerError, ErrorCode

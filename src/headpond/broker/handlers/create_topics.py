@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from headpond.broker.api import Api
 from headpond.broker.assignments import assigned
 from headpond.broker.config_resources import effective_now
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK, A_ROW
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.names import CLUSTER_METADATA_TOPIC
 from headpond.cluster.topics import PARTITIONS_PER_REQUEST_MAX, Assignment, NewTopic, PlannedTopic

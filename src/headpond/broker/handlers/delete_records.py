@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Mapping
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
+from headpond.broker.requests.side_by_side import side_by_side
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
-from headpond.broker.side_by_side import side_by_side
 from headpond.cluster.names import is_internal
 from headpond.model import BrokerError, ErrorCode, OffsetOutOfRange, TopicPartition
 from headpond.protocol.schema.delete_records import DeleteRecordsRequest, DeleteRecordsResponse

@@ -8,8 +8,8 @@ Not done    ACLs.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.acl_codes import require_known
 from headpond.model import ErrorCode
 from headpond.protocol.schema.describe_acls import DescribeAclsRequest, DescribeAclsResponse

@@ -7,8 +7,8 @@ Not done    quotas: AlterClientQuotas is not advertised.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse

@@ -7,8 +7,8 @@ Versions    v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import cluster_operations
 from headpond.model import ErrorCode
 from headpond.protocol.schema.describe_cluster import DescribeClusterRequest, DescribeClusterResponse

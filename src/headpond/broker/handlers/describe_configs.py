@@ -8,10 +8,10 @@ Versions    v1 source and synonyms · v3 type and documentation · v4 flexible.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
 from headpond.broker.config_resources import BROKER_LOGGER, KINDS, Descriptions, Resource
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK, A_ROW
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.config.dynamic import Row
 from headpond.model import BrokerError
 from headpond.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse

@@ -7,8 +7,8 @@ Not done    delegation tokens.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.model import ErrorCode
 from headpond.protocol.schema.describe_delegation_token import (
     DescribeDelegationTokenRequest,

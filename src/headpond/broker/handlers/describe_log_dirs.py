@@ -7,9 +7,9 @@ Versions    v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.schema.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse

@@ -6,8 +6,8 @@ Behaviour   The producers that a partition remembers, with their last sequence, 
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.names import name_problem
 from headpond.model import ErrorCode, TopicPartition, shortened

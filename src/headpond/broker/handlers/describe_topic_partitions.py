@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from heapq import merge
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers.metadata import offline_replicas, reachable_leader
-from headpond.broker.pacing import A_LOOK, SLICE_COST
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK, SLICE_COST
 from headpond.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
 from headpond.cluster.names import is_internal, is_valid
 from headpond.cluster.rows import PartitionState

@@ -6,10 +6,10 @@ Behaviour   Each id by itself: its state, producer and partitions as of the last
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers import transactions
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.transactions.listing import refused_description
 from headpond.model import BrokerError, ErrorCode

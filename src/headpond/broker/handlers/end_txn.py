@@ -8,9 +8,9 @@ Versions    v2 PRODUCER_FENCED · v4 TRANSACTION_ABORTABLE · v5 each end raises
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers import transactions
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.home import Producer
 from headpond.model import BrokerError, ErrorCode

@@ -13,17 +13,17 @@ Not done    fetches of followers (replica ids): refused until there are replicas
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.fetch_answer import answer, response, told
 from headpond.broker.handlers.fetch_open import Fetch, FetchOpener, TooWide, asked_partitions
 from headpond.broker.handlers.fetch_read import FetchReader, Reading, awaits_flush
 from headpond.broker.handlers.fetch_wide import FLUSH_WAIT_MS, WideFetches, has_undecided, is_enough
 from headpond.broker.handlers.fetch_wire import encode, failed_response
-from headpond.broker.parked_fetch import ParkedFetch, ParkedRoom
-from headpond.broker.slots import Slot
-from headpond.broker.timing import serve_timed
-from headpond.broker.turns import LARGE_REQUEST_BYTES, Turns
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.slots import Slot
+from headpond.broker.net.timing import serve_timed
+from headpond.broker.replicas.parked_fetch import ParkedFetch, ParkedRoom
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.turns import LARGE_REQUEST_BYTES, Turns
 from headpond.model import ErrorCode
 from headpond.ports import Clock, Tasks, Workers
 from headpond.protocol.apis import request_decoder

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headpond.broker.handlers.fetch_open import Fetch
 from headpond.broker.handlers.fetch_wire import FIRST_WITH_LEADER_HINTS, PartitionData, encode
-from headpond.broker.slots import Slot
+from headpond.broker.net.slots import Slot
 from headpond.ports import Part
 
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from headpond.broker.connection import Connection
 from headpond.broker.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
@@ -18,7 +17,8 @@ from headpond.broker.fetch_sessions import (
     remembered_bytes,
 )
 from headpond.broker.handlers.fetch_wire import FIRST_WITH_TOPIC_ID, Endpoint
-from headpond.broker.turns import PARTITIONS_PER_SLICE, check_count
+from headpond.broker.net.connection import Connection
+from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, check_count
 from headpond.coordination.slices import Work
 from headpond.model import ErrorCode
 from headpond.ports import Clock

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from headpond.broker.fetch_sessions import FetchPartition, Key
 from headpond.broker.handlers.fetch_open import Fetch
 from headpond.broker.handlers.fetch_wire import FIRST_WITH_LEADER_HINTS, PartitionData
-from headpond.broker.replicas import Replica, Replicas
+from headpond.broker.net.server import Server
+from headpond.broker.replicas.replicas import Replica, Replicas
 from headpond.broker.security.authorizer import Authorizer, Operation, ResourceType
-from headpond.broker.server import Server
 from headpond.model import (
     BrokerError,
     ErrorCode,

@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.fetch_answer import response, told
 from headpond.broker.handlers.fetch_open import Fetch, FetchOpener, decode_wide
 from headpond.broker.handlers.fetch_read import FetchReader, Reading, awaits_flush
 from headpond.broker.handlers.fetch_wire import PartitionData, encode, failed_response
-from headpond.broker.letting_go import emptied
-from headpond.broker.parked_fetch import ParkedFetch, ParkedRoom
-from headpond.broker.replicas import Replica
-from headpond.broker.slots import Slot
-from headpond.broker.turns import PARTITIONS_PER_SLICE, Turns
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.slots import Slot
+from headpond.broker.replicas.parked_fetch import ParkedFetch, ParkedRoom
+from headpond.broker.replicas.replicas import Replica
+from headpond.broker.requests.letting_go import emptied
+from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, Turns
 from headpond.coordination.slices import Work
 from headpond.model import BrokerError, ErrorCode
 from headpond.ports import Clock, Part, Workers

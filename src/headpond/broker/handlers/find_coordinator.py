@@ -9,9 +9,9 @@ Not done    share groups: COORDINATOR_NOT_AVAILABLE.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.coordinator_topic import CoordinatorTopic
+from headpond.broker.coordinators.internal_topic import CoordinatorTopic
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.ids import parse_id
 from headpond.model import BrokerError, ErrorCode

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from struct import Struct
 from typing import NamedTuple
 
-from headpond.broker.api import Api
-from headpond.broker.connection import Connection
-from headpond.broker.context import Context
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.timing import serve_timed
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.broker.services import Broker
-from headpond.broker.timing import serve_timed
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.apis import request_decoder
 from headpond.protocol.header import decode_request_header

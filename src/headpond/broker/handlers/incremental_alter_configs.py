@@ -8,7 +8,6 @@ Versions    v1 flexible.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
 from headpond.broker.config_resources import (
     A_CHANGE,
     BROKER_LOGGER,
@@ -18,8 +17,9 @@ from headpond.broker.config_resources import (
     alter_loggers,
     check_entries,
 )
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.config.dynamic import DELETE, Operation, apply_operations
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.incremental_alter_configs import (

@@ -10,9 +10,9 @@ Versions    v3 producer id and epoch (KIP-360) · v4 PRODUCER_FENCED · v5 as v4
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers import transactions
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

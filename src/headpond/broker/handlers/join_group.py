@@ -9,8 +9,8 @@ Versions    v1 rebalance time-out · v4 member id required (KIP-394) · v5 group
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.classic import join_refusal
 from headpond.model import BrokerError, ErrorCode

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.classic.leave import left as all_left
 from headpond.coordination.groups.machine import GroupMachine

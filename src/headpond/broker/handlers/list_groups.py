@@ -8,9 +8,9 @@ Versions    v4 states (KIP-518) · v5 types (KIP-848); filters in any case, an u
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError
 from headpond.protocol.schema.list_groups import ListGroupsRequest, ListGroupsResponse

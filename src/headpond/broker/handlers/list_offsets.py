@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
+from headpond.broker.requests.side_by_side import side_by_side
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
-from headpond.broker.side_by_side import side_by_side
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from headpond.replication.partition import Partition

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.slices import Work, while_wanted
 from headpond.coordination.transactions.listing import Filters, parse_states

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import (
     NOT_ASKED,
     Operation,

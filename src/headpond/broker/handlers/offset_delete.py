@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.broker.topic_answers import answered_in_parts
 from headpond.model import BrokerError, ErrorCode

@@ -9,9 +9,9 @@ Versions    v2 all partitions (null), error of the group · v5 leader epochs · 
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK, A_ROW
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from headpond.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse

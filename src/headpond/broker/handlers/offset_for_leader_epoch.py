@@ -7,8 +7,8 @@ Versions    v3 replica id · v4 flexible.
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse

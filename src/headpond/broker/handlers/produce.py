@@ -15,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import partial
 
-from headpond.broker.api import Api
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.produce_held import NeedsLook, Place, Prepared, Room
 from headpond.broker.handlers.produce_refusals import failed_result, refused_result
 from headpond.broker.handlers.produce_requests import (
@@ -50,11 +48,13 @@ from headpond.broker.handlers.produce_wire import (
     parse_partitions,
     parse_prefix,
 )
-from headpond.broker.parked import ParkedOne, ParkedProduce, ParkedProduces, Wait
-from headpond.broker.replicas import Replica, Replicas
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.timing import note, serve_timed
+from headpond.broker.replicas.parked_produces import ParkedOne, ParkedProduce, ParkedProduces, Wait
+from headpond.broker.replicas.replicas import Replica, Replicas
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.turns import LARGE_REQUEST_BYTES, Turns
 from headpond.broker.security.authorizer import Authorizer
-from headpond.broker.timing import note, serve_timed
-from headpond.broker.turns import LARGE_REQUEST_BYTES, Turns
 from headpond.coordination.home import Producer
 from headpond.model import BrokerError, ErrorCode, StorageFailed
 from headpond.ports import Clock, Tasks, Workers

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from headpond.broker.handlers.produce_transactions import Admitted, Word
 from headpond.broker.handlers.produce_wire import Result
-from headpond.broker.replicas import Replica
+from headpond.broker.replicas.replicas import Replica
 from headpond.model import StorageFailed
 from headpond.protocol.records.header import BatchHeader
 from headpond.storage.admission.admission import BatchRefused

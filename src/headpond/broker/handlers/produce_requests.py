@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headpond.broker.handlers.produce_wire import ProducePrefix, Result, one_topic_response, response
-from headpond.broker.replicas import Replica
+from headpond.broker.replicas.replicas import Replica
 from headpond.model import ErrorCode, invariant
 from headpond.ports import Buffer
 from headpond.protocol.apis import request_decoder

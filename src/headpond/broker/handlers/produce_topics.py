@@ -3,9 +3,9 @@ its transactional id may be used."""
 
 from __future__ import annotations
 
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.produce_wire import FIRST_WITH_TOPIC_ID, ProducePrefix
-from headpond.broker.replicas import Replica, Replicas
+from headpond.broker.net.connection import Connection
+from headpond.broker.replicas.replicas import Replica, Replicas
 from headpond.broker.security.authorizer import Authorizer, Operation, ResourceType
 from headpond.cluster.names import is_internal
 from headpond.model import ErrorCode, TopicId

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from headpond.broker.handlers.produce_wire import Result
-from headpond.broker.replicas import Replica
+from headpond.broker.replicas.replicas import Replica
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.home import Producer
 from headpond.coordination.transactions.verifier import PRODUCE_ADDS_SINCE, TxnVerifier, produce_error

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.produce_held import NeedsLook, Prepared, Room, make_room
 from headpond.broker.handlers.produce_refusals import failed_result
 from headpond.broker.handlers.produce_requests import ZSTD_SINCE, Topic, decode, entries_of
 from headpond.broker.handlers.produce_transactions import Admitted, Ask, producers_of
 from headpond.broker.handlers.produce_wire import Result, response
-from headpond.broker.parked import ParkedProduce, ParkedProduces, Wait
-from headpond.broker.replicas import Replica
-from headpond.broker.slots import Slot
-from headpond.broker.turns import PARTITIONS_PER_SLICE, Turns, check_count
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.slots import Slot
+from headpond.broker.replicas.parked_produces import ParkedProduce, ParkedProduces, Wait
+from headpond.broker.replicas.replicas import Replica
+from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, Turns, check_count
 from headpond.coordination.home import Producer
 from headpond.coordination.slices import Work
 from headpond.model import ErrorCode, StorageFailed

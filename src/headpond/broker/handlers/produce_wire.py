@@ -15,14 +15,14 @@ from struct import Struct
 from struct import error as StructError
 from typing import TYPE_CHECKING, NamedTuple
 
-from headpond.broker.turns import PARTITIONS_PER_SLICE
+from headpond.broker.requests.turns import PARTITIONS_PER_SLICE
 from headpond.model import ErrorCode
 from headpond.protocol.apis import response_encoder
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.schema.produce import ProduceResponse
 
 if TYPE_CHECKING:
-    from headpond.broker.replicas import Replica
+    from headpond.broker.replicas.replicas import Replica
 
 FIRST_FLEXIBLE = 9
 FIRST_WITH_TOPIC_ID = 13

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.model import ErrorCode
 from headpond.protocol.schema.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 

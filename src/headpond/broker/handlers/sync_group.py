@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.classic import sync_refusal
 from headpond.model import BrokerError, ErrorCode

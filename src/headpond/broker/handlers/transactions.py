@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from headpond.broker.context import Context
+from headpond.broker.requests.context import Context
 from headpond.coordination.runtime import Decision
 from headpond.coordination.transactions.machine import TransactionMachine
 from headpond.model import BrokerError, ErrorCode

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
 from headpond.broker.handlers.add_offsets_to_txn import offsets_partition
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.broker.topic_answers import answered_in_parts
 from headpond.coordination.groups.machine import GroupMachine

@@ -8,8 +8,8 @@ Versions    v0 knows upgrades only: its flag that allows a downgrade gets lost o
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.features import ChangeKind, FeatureChange
 from headpond.model import BrokerError, ErrorCode

@@ -10,9 +10,9 @@ Versions    v2 the transaction's version (KIP-1228): from 2 on the marker's epoc
 
 from __future__ import annotations
 
-from headpond.broker.api import Api
-from headpond.broker.context import Context
-from headpond.broker.pacing import A_LOOK
+from headpond.broker.requests.api import Api
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.transactions.markers import Marker
 from headpond.model import BrokerError, ErrorCode, TopicPartition

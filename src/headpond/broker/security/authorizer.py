@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from headpond.broker.context import Context, Principal
+    from headpond.broker.requests.context import Context, Principal
 
 CLUSTER_NAME = "kafka-cluster"
 """The name of the one resource of type CLUSTER."""

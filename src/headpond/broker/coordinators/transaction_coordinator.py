@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headpond.broker.coordinator import Coordinator
-from headpond.broker.coordinator_topic import CoordinatorTopic
-from headpond.broker.replicas import Replicas
+from headpond.broker.coordinators.coordinator import Coordinator
+from headpond.broker.coordinators.internal_topic import CoordinatorTopic
+from headpond.broker.replicas.replicas import Replicas
 from headpond.cluster.controller import Controller
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.names import TRANSACTIONS_TOPIC

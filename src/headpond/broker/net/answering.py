@@ -15,11 +15,11 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from headpond.broker.slots import Slot
+from headpond.broker.net.slots import Slot
 from headpond.ports import Buffer, Part
 
 if TYPE_CHECKING:
-    from headpond.broker.server import Server
+    from headpond.broker.net.server import Server
 
 BUFFERS = (bytes, bytearray, memoryview)
 # Smaller answers are joined into one buffer, larger ones handed over as they are (lent bytes must be: see reads.py).

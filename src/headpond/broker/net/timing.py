@@ -18,7 +18,7 @@ from headpond.ports import Clock
 from headpond.telemetry.requests import RequestMeter
 
 if TYPE_CHECKING:
-    from headpond.broker.connection import Connection
+    from headpond.broker.net.connection import Connection
 
 
 class Timing:

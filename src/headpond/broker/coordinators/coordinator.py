@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from headpond.broker.coordinator_home import InternalTopic
-from headpond.broker.coordinator_topic import CoordinatorTopic
-from headpond.broker.replicas import Replicas
+from headpond.broker.coordinators.home import InternalTopic
+from headpond.broker.coordinators.internal_topic import CoordinatorTopic
+from headpond.broker.replicas.replicas import Replicas
 from headpond.coordination.records import RecordCodec
 from headpond.coordination.runtime import CoordinatorRuntime, Decision, Machine
 from headpond.coordination.slices import Slices, Work

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from headpond.broker.connection import Connection
+from headpond.broker.net.connection import Connection
 from headpond.coordination.slices import Slices
 from headpond.ports import Tasks
 from headpond.protocol.errors import MalformedMessage, ProtocolError

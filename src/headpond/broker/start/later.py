@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from importlib import import_module
 
-from headpond.broker.routes import HANDLERS
+from headpond.broker.requests.routes import HANDLERS
 from headpond.coordination.slices import Work
 from headpond.ports import CodeFiles
 

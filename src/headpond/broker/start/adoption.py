@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from itertools import count, groupby, islice
 from typing import NamedTuple
 
-from headpond.broker.start_checks import read_metadata
+from headpond.broker.start.checks import read_metadata
 from headpond.cluster.controller import Controller
 from headpond.cluster.features import OF_A_NEW_CLUSTER
 from headpond.cluster.follower import ImageFollower

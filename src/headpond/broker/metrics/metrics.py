@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from headpond import __version__
+from headpond.broker.coordinators.group_coordinator import GroupCoordinator
+from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headpond.broker.fetch_sessions import FetchSessions
-from headpond.broker.group_coordinator import GroupCoordinator
-from headpond.broker.group_metrics import BREATHE_EVERY, group_sources, transaction_sources
 from headpond.broker.handlers.fetch import FetchHandler
-from headpond.broker.parked import ParkedProduces
-from headpond.broker.replicas import Replica, Replicas
-from headpond.broker.server import Server
-from headpond.broker.transaction_coordinator import TransactionCoordinator
+from headpond.broker.metrics.group_metrics import BREATHE_EVERY, group_sources, transaction_sources
+from headpond.broker.net.server import Server
+from headpond.broker.replicas.parked_produces import ParkedProduces
+from headpond.broker.replicas.replicas import Replica, Replicas
 from headpond.config.broker import BrokerSettings
 from headpond.model import invariant
 from headpond.ports import Clock, ProcessFacts

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
 
-from headpond.broker.answering import Answering
-from headpond.broker.connection import Connection
-from headpond.broker.context import ListenerInfo
-from headpond.broker.response_memory import ResponseMemory
-from headpond.broker.slots import Slot
-from headpond.broker.timing import Timing
+from headpond.broker.net.answering import Answering
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.response_memory import ResponseMemory
+from headpond.broker.net.slots import Slot
+from headpond.broker.net.timing import Timing
+from headpond.broker.requests.context import ListenerInfo
 from headpond.config.broker import NetworkSettings
 from headpond.ports import Clock, Listener, Network, Part, TimerHandle
 from headpond.protocol.errors import ProtocolError

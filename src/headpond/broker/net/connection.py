@@ -23,8 +23,8 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
-from headpond.broker.answering import Answering
-from headpond.broker.context import ANONYMOUS, ListenerInfo, Principal
+from headpond.broker.net.answering import Answering
+from headpond.broker.requests.context import ANONYMOUS, ListenerInfo, Principal
 from headpond.protocol.errors import MalformedMessage, ProtocolError
 from headpond.protocol.frame import SIZE_BYTES, FrameReader, InvalidFrameSize
 from headpond.protocol.frame_memory import ReceiveBuffer
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headpond.broker.handlers.heartbeat import LastHeartbeat
     from headpond.broker.handlers.produce_held import Prepared
     from headpond.broker.handlers.produce_wire import ProducePrefix
-    from headpond.broker.server import Server
+    from headpond.broker.net.server import Server
 
 # Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.
 WRITE_BUFFER_BYTES_MAX = 262_144

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from headpond.broker.pacing import ANSWER_BYTES_MAX, AnswerTooLarge
-from headpond.broker.response_errors import all_codes
-from headpond.broker.routes import Route
+from headpond.broker.requests.pacing import ANSWER_BYTES_MAX, AnswerTooLarge
+from headpond.broker.requests.response_errors import all_codes
+from headpond.broker.requests.routes import Route
 from headpond.coordination.slices import Work
 from headpond.ports import Part
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headpond.broker.connection import Connection
 from headpond.broker.handlers.produce_wire import ProducePrefix, Result, one_topic_response
-from headpond.broker.replicas import Replica
-from headpond.broker.slots import Slot
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.slots import Slot
+from headpond.broker.replicas.replicas import Replica
 from headpond.model import ErrorCode
 from headpond.ports import Clock
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 
-from headpond.broker.patience import Patience
-from headpond.broker.replicas import Replica, Replicas
-from headpond.broker.visible import visible
+from headpond.broker.replicas.patience import Patience
+from headpond.broker.replicas.replicas import Replica, Replicas
+from headpond.broker.replicas.visible import visible
 from headpond.coordination.home import Ended, KeyValue, Producer, Stored
 from headpond.model import BrokerError, ErrorCode, NotLeader, StorageFailed, TopicPartition
 from headpond.ports import Buffer, Clock

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from headpond.broker.replicas import Replica
+from headpond.broker.replicas.replicas import Replica
 from headpond.ports import TimerHandle
 from headpond.storage.log.segment import Segment
 

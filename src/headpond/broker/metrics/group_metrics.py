@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from headpond.broker.group_coordinator import GroupCoordinator
-from headpond.broker.replicas import Replicas
-from headpond.broker.transaction_coordinator import TransactionCoordinator
+from headpond.broker.coordinators.group_coordinator import GroupCoordinator
+from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
+from headpond.broker.replicas.replicas import Replicas
 from headpond.coordination.groups.machine import GroupMachine
 from headpond.coordination.groups.meters import RebalanceMeter
 from headpond.model import ZERO_TOPIC_ID, TopicPartition

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from headpond.ports import Part
 
 if TYPE_CHECKING:
-    from headpond.broker.answering import Answering
+    from headpond.broker.net.answering import Answering
 
 
 class Slot:

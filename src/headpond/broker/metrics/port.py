@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headpond.broker.metrics import Facts, Observed, Space, sources
+from headpond.broker.metrics.metrics import Facts, Observed, Space, sources
 from headpond.config.broker import MetricsSettings
 from headpond.ports import Network, ProcessFacts, Tasks, Workers
 from headpond.telemetry.endpoint import MetricsEndpoint

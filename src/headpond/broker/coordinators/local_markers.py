@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
-from headpond.broker.replicas import Replicas
-from headpond.broker.side_by_side import side_by_side
-from headpond.broker.visible import visible
+from headpond.broker.replicas.replicas import Replicas
+from headpond.broker.replicas.visible import visible
+from headpond.broker.requests.side_by_side import side_by_side
 from headpond.coordination.home import Ended, Producer
 from headpond.coordination.slices import Slices
 from headpond.coordination.transactions.markers import Marker

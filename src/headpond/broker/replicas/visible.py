@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from headpond.broker.replicas import Replica
+from headpond.broker.replicas.replicas import Replica
 from headpond.model import BrokerError, ErrorCode, NotLeader
 from headpond.ports import Clock
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from struct import Struct
 from typing import Any
 
-from headpond.broker.context import Context
+from headpond.broker.requests.context import Context
 from headpond.protocol.apis import (
     APIS,
     request_decoder,

@@ -14,17 +14,17 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from headpond.broker import long_answers
-from headpond.broker.answering import Answering
-from headpond.broker.connection import Connection
-from headpond.broker.context import Context
-from headpond.broker.error_responses import error_response, error_response_in_slices
-from headpond.broker.letting_go import let_go
-from headpond.broker.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
-from headpond.broker.response_errors import error_codes
-from headpond.broker.routes import HANDLERS, Handle, Route, handler_module
+from headpond.broker.net.answering import Answering
+from headpond.broker.net.connection import Connection
+from headpond.broker.net.slots import Slot
+from headpond.broker.requests import long_answers
+from headpond.broker.requests.context import Context
+from headpond.broker.requests.error_responses import error_response, error_response_in_slices
+from headpond.broker.requests.letting_go import let_go
+from headpond.broker.requests.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
+from headpond.broker.requests.response_errors import error_codes
+from headpond.broker.requests.routes import HANDLERS, Handle, Route, handler_module
 from headpond.broker.services import Broker
-from headpond.broker.slots import Slot
 from headpond.coordination.slices import Work, while_wanted
 from headpond.model import BrokerError
 from headpond.ports import CodeFiles, Tasks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from headpond.broker.pacing import A_LOOK, A_ROW, COST_MAX, SLICE_COST, AnswerTooLarge
+from headpond.broker.requests.pacing import A_LOOK, A_ROW, COST_MAX, SLICE_COST, AnswerTooLarge
 from headpond.coordination.slices import Work
 from headpond.model import invariant
 

@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from headpond.broker.coordinator import Coordinator
-from headpond.broker.coordinator_topic import CoordinatorTopic
-from headpond.broker.replicas import Replicas
+from headpond.broker.coordinators.coordinator import Coordinator
+from headpond.broker.coordinators.internal_topic import CoordinatorTopic
+from headpond.broker.replicas.replicas import Replicas
 from headpond.cluster.controller import Controller
 from headpond.cluster.delta import Delta
 from headpond.cluster.image import MetadataImage
