@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from headpond.broker.coordinators.group_coordinator import GroupCoordinator
 from headpond.broker.coordinators.local_markers import LocalMarkers
 from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
-from headpond.broker.fetch_sessions import FetchSessions
-from headpond.broker.handlers import fetch, heartbeat, produce
-from headpond.broker.handlers.fetch_open import WAIT_MS_MAX, FetchOpener
-from headpond.broker.handlers.fetch_read import FetchReader
-from headpond.broker.handlers.produce_transactions import ProduceTransactions
+from headpond.broker.handlers.fetch import fetch
+from headpond.broker.handlers.fetch.read import FetchReader
+from headpond.broker.handlers.fetch.sessions import FetchSessions
+from headpond.broker.handlers.fetch.wanted import WAIT_MS_MAX, FetchOpener
+from headpond.broker.handlers.groups import heartbeat
+from headpond.broker.handlers.produce import produce
+from headpond.broker.handlers.produce.transactional import ProduceTransactions
 from headpond.broker.net.server import Server
 from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.replicas.replicas import Replicas

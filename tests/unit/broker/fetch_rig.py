@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.fetch_sessions import FetchSession, FetchSessions
-from headpond.broker.handlers import fetch_wide
-from headpond.broker.handlers.fetch import API, FetchHandler
-from headpond.broker.handlers.fetch_open import FetchOpener
-from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.broker.handlers.fetch import wide as fetch_wide
+from headpond.broker.handlers.fetch.fetch import API, FetchHandler
+from headpond.broker.handlers.fetch.read import FetchReader
+from headpond.broker.handlers.fetch.sessions import FetchSession, FetchSessions
+from headpond.broker.handlers.fetch.wanted import FetchOpener
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.server import Server
 from headpond.broker.replicas.parked_fetch import ParkedFetch

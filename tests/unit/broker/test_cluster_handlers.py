@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import api_versions, describe_cluster, find_coordinator, init_producer_id
+from headpond.broker.handlers.cluster import api_versions, describe_cluster
+from headpond.broker.handlers.groups import find_coordinator
+from headpond.broker.handlers.transactions import init_producer_id
 from headpond.broker.requests.routes import advertised_versions
 from headpond.cluster.features import OF_A_NEW_CLUSTER
 from headpond.protocol.codec import encoder

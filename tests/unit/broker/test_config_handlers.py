@@ -12,7 +12,12 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import alter_configs, describe_configs, incremental_alter_configs, list_config_resources
+from headpond.broker.handlers.configs import (
+    alter_configs,
+    describe_configs,
+    incremental_alter_configs,
+    list_config_resources,
+)
 from headpond.broker.requests.context import Context, ListenerInfo
 from headpond.broker.requests.pacing import Pacing
 from headpond.config.dynamic import APPEND, DELETE, SET, check_topic

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from headpond.broker.handlers import list_transactions
+from headpond.broker.handlers.transactions import list_transactions
 from headpond.broker.requests.context import Context
 from headpond.config.groups import GroupSettings
 from headpond.coordination.runtime import CoordinatorRuntime, ShardState

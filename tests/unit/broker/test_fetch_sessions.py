@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headpond.broker import fetch_sessions
-from headpond.broker.fetch_sessions import (
+from headpond.broker.handlers.fetch import sessions as fetch_sessions
+from headpond.broker.handlers.fetch.sessions import (
     EPOCH_MAX,
     PARTITION_BYTES,
     FetchPartition,
@@ -19,7 +19,7 @@ from headpond.broker.fetch_sessions import (
     Key,
     remembered_bytes,
 )
-from headpond.broker.handlers.fetch_wire import PartitionData
+from headpond.broker.handlers.fetch.wire import PartitionData
 from headpond.broker.requests.letting_go import DROPPED_AT_ONCE
 from headpond.coordination.slices import Work
 from headpond.model import ErrorCode

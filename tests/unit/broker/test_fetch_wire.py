@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headpond.broker.fetch_sessions import FetchPartition
-from headpond.broker.handlers.fetch_wire import Endpoint, PartitionData, encode
+from headpond.broker.handlers.fetch.sessions import FetchPartition
+from headpond.broker.handlers.fetch.wire import Endpoint, PartitionData, encode
 from headpond.protocol.apis import response_encoder
 from headpond.protocol.header import encode_response_header
 from headpond.protocol.schema.fetch import FetchResponse

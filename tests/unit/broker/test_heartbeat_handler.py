@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers.heartbeat import API, HeartbeatHandler
+from headpond.broker.handlers.groups.heartbeat import API, HeartbeatHandler
 from headpond.broker.requests.context import ANONYMOUS
 from headpond.broker.security.authorizer import AllowAll
 from headpond.model import BrokerError, ErrorCode

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import describe_groups, sync_group
+from headpond.broker.handlers.groups import describe_groups, sync_group
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.server import Server
 from headpond.broker.requests import dispatch as dispatching

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import describe_topic_partitions, metadata
+from headpond.broker.handlers.topics import describe_topic_partitions, metadata
 from headpond.cluster import keys
 from headpond.cluster.rows import BrokerRow, Endpoint, PartitionState, encode
 from headpond.cluster.topics import NewTopic

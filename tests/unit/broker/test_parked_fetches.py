@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.broker.handlers.fetch.read import FetchReader
 from headpond.broker.replicas.parked_fetch import ParkedFetch
 from headpond.broker.replicas.replicas import FETCHES_PER_SLICE, Replica
 from unit.broker.fetch_rig import WAIT_MS_MAX, FetchWorld, rows, run

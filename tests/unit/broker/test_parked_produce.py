@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers.produce_wire import ProducePrefix, Result
+from headpond.broker.handlers.produce.wire import ProducePrefix, Result
 from headpond.broker.replicas.parked_produces import SWEEP_SECONDS, ParkedOne, ParkedProduce, ParkedProduces
 from headpond.model import ErrorCode
 from headpond.protocol.apis import response_decoder

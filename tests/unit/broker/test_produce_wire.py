@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headpond.broker.handlers.produce_wire import (
+from headpond.broker.handlers.produce.wire import (
     ProducePrefix,
     Result,
     one_topic_response,

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from headpond.broker.coordinators.local_markers import LocalMarkers
-from headpond.broker.handlers import consumer_group_heartbeat
-from headpond.broker.handlers.consumer_group_heartbeat import NAMED_MAX
+from headpond.broker.handlers.groups import consumer_group_heartbeat
+from headpond.broker.handlers.groups.consumer_group_heartbeat import NAMED_MAX
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import SLICE_COST
 from headpond.broker.requests.routes import HANDLERS, handler_module

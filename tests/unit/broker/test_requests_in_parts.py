@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import (
+from headpond.broker.handlers.groups import (
     join_group,
     leave_group,
     offset_commit,
     offset_delete,
     offset_fetch,
     sync_group,
-    txn_offset_commit,
 )
-from headpond.broker.handlers.join_group import PROTOCOLS_MAX
-from headpond.broker.handlers.leave_group import MEMBERS_AT_ONCE
-from headpond.broker.topic_answers import PARTITIONS_AT_ONCE
+from headpond.broker.handlers.groups.join_group import PROTOCOLS_MAX
+from headpond.broker.handlers.groups.leave_group import MEMBERS_AT_ONCE
+from headpond.broker.handlers.topics.topic_answers import PARTITIONS_AT_ONCE
+from headpond.broker.handlers.transactions import txn_offset_commit
 from headpond.cluster.topics import NewTopic
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.join_group import JoinGroupRequest

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import delete_records, list_offsets
+from headpond.broker.handlers.fetch import list_offsets
+from headpond.broker.handlers.topics import delete_records
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.side_by_side import AT_ONCE, side_by_side
 from headpond.coordination.slices import Slices

@@ -9,18 +9,11 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import (
-    describe_configs,
-    describe_groups,
-    describe_log_dirs,
-    describe_producers,
-    describe_topic_partitions,
-    elect_leaders,
-    list_config_resources,
-    list_groups,
-    metadata,
-    offset_fetch,
-)
+from headpond.broker.handlers.cluster import describe_log_dirs, elect_leaders
+from headpond.broker.handlers.configs import describe_configs, list_config_resources
+from headpond.broker.handlers.groups import describe_groups, list_groups, offset_fetch
+from headpond.broker.handlers.topics import describe_topic_partitions, metadata
+from headpond.broker.handlers.transactions import describe_producers
 from headpond.broker.requests.pacing import A_LOOK, A_ROW, SLICE_COST
 from headpond.cluster.image import TopicImage
 from headpond.cluster.rows import PartitionState

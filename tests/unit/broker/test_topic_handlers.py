@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import create_partitions, create_topics, delete_topics
+from headpond.broker.handlers.topics import create_partitions, create_topics, delete_topics
 from headpond.broker.requests.context import Principal
 from headpond.broker.security.authorizer import Operation, ResourceType
 from headpond.cluster.topics import NewTopic

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import (
+from headpond.broker.handlers.groups import find_coordinator
+from headpond.broker.handlers.transactions import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     describe_transactions,
     end_txn,
-    find_coordinator,
     init_producer_id,
     list_transactions,
 )

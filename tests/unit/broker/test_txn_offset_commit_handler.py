@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from headpond.broker.handlers import add_offsets_to_txn, find_coordinator, list_transactions, txn_offset_commit
+from headpond.broker.handlers.groups import find_coordinator
+from headpond.broker.handlers.transactions import add_offsets_to_txn, list_transactions, txn_offset_commit
 from headpond.coordination.home import KeyValue, Producer
 from headpond.model import ErrorCode
 from headpond.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest

@@ -6,15 +6,14 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers import (
+from headpond.broker.handlers.cluster import elect_leaders, list_partition_reassignments
+from headpond.broker.handlers.transactions import describe_producers
+from headpond.broker.handlers.unconfigured import (
     create_acls,
     delete_acls,
     describe_acls,
     describe_client_quotas,
-    describe_producers,
     describe_user_scram_credentials,
-    elect_leaders,
-    list_partition_reassignments,
 )
 from headpond.model import ErrorCode
 from headpond.protocol.errors import MalformedMessage

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.fetch_sessions import FetchPartition
-from headpond.broker.handlers import fetch_open, fetch_wide
-from headpond.broker.handlers.fetch_read import FetchReader
+from headpond.broker.handlers.fetch import wanted as fetch_open
+from headpond.broker.handlers.fetch import wide as fetch_wide
+from headpond.broker.handlers.fetch.read import FetchReader
+from headpond.broker.handlers.fetch.sessions import FetchPartition
 from headpond.broker.requests import letting_go, turns
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.frame import FrameReader
@@ -269,7 +270,7 @@ def test_a_session_for_which_there_is_no_memory_is_answered_as_one_that_was_evic
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.fetch_sessions.SESSIONS_BYTES_MAX", 300 * MANY)
+        monkeypatch.setattr("headpond.broker.handlers.fetch.sessions.SESSIONS_BYTES_MAX", 300 * MANY)
         client = world.client()
         client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
         session_id = (await client.answer()).session_id

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers.produce import API, ProduceHandler
-from headpond.broker.handlers.produce_transactions import ProduceTransactions
-from headpond.broker.handlers.produce_wide import WideProduces
-from headpond.broker.handlers.produce_wire import ELEMENTS_BY_HAND, count_elements
+from headpond.broker.handlers.produce.produce import API, ProduceHandler
+from headpond.broker.handlers.produce.transactional import ProduceTransactions
+from headpond.broker.handlers.produce.wide import WideProduces
+from headpond.broker.handlers.produce.wire import ELEMENTS_BY_HAND, count_elements
 from headpond.broker.net.connection import Connection
 from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.requests.turns import Turns

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from typing import Any
 
 from headpond.broker.coordinators.local_markers import LocalMarkers
-from headpond.broker.handlers.produce import ProduceHandler
-from headpond.broker.handlers.produce_transactions import ProduceTransactions
+from headpond.broker.handlers.produce.produce import ProduceHandler
+from headpond.broker.handlers.produce.transactional import ProduceTransactions
 from headpond.broker.net.slots import Slot
 from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.replicas.replicas import Replica, Replicas

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headpond.broker.handlers import update_features
+from headpond.broker.handlers.cluster import update_features
 from headpond.broker.security.authorizer import Operation, ResourceType
 from headpond.cluster import keys
 from headpond.cluster.features import OF_A_NEW_CLUSTER, ChangeKind, FeatureChange

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeVar
 from headpond import __version__
 from headpond.broker.coordinators.group_coordinator import GroupCoordinator
 from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
-from headpond.broker.fetch_sessions import FetchSessions
-from headpond.broker.handlers.fetch import FetchHandler
+from headpond.broker.handlers.fetch.fetch import FetchHandler
+from headpond.broker.handlers.fetch.sessions import FetchSessions
 from headpond.broker.metrics.group_metrics import BREATHE_EVERY, group_sources, transaction_sources
 from headpond.broker.net.server import Server
 from headpond.broker.replicas.parked_produces import ParkedProduces

@@ -30,9 +30,9 @@ from headpond.protocol.frame import SIZE_BYTES, FrameReader, InvalidFrameSize
 from headpond.protocol.frame_memory import ReceiveBuffer
 
 if TYPE_CHECKING:
-    from headpond.broker.handlers.heartbeat import LastHeartbeat
-    from headpond.broker.handlers.produce_held import Prepared
-    from headpond.broker.handlers.produce_wire import ProducePrefix
+    from headpond.broker.handlers.groups.heartbeat import LastHeartbeat
+    from headpond.broker.handlers.produce.held import Prepared
+    from headpond.broker.handlers.produce.wire import ProducePrefix
     from headpond.broker.net.server import Server
 
 # Above this many bytes not yet taken by the peer the connection stops serving; about one socket buffer.

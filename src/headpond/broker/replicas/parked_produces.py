@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headpond.broker.handlers.produce_wire import ProducePrefix, Result, one_topic_response
+from headpond.broker.handlers.produce.wire import ProducePrefix, Result, one_topic_response
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.slots import Slot
 from headpond.broker.replicas.replicas import Replica
