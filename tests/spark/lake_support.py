@@ -56,7 +56,7 @@ def share_session(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Non
     def shared(options: Any, name: str) -> Iterator[SparkSession]:
         yield session
 
-    monkeypatch.setattr("headpond.cli.pipeline_spark.session_of", shared)
+    monkeypatch.setattr("headpond.cli.pipeline.spark.session_of", shared)
 
 
 def record(number: int, partition: int = 0, *, key: str | None = None, timestamp_ms: int | None = None) -> Record:

@@ -14,8 +14,9 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from headpond.cli import pipeline_tasks_bar, progress
-from headpond.cli.progress import Progress
+from headpond.cli.common import progress
+from headpond.cli.common.progress import Progress
+from headpond.cli.pipeline import tasks_bar as pipeline_tasks_bar
 from headpond.spark.lake import audit, snapshot
 from headpond.spark.lake.task_counts import TaskCounter, TaskCounts
 from headpond.testing import Broker

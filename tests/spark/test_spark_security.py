@@ -144,7 +144,7 @@ def test_a_declared_pipeline_runs_with_a_command_config_and_leaves_no_password(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     share_session(spark, monkeypatch)
-    monkeypatch.setattr("headpond.cli.pipeline_run_declared.session_of", _session_of())
+    monkeypatch.setattr("headpond.cli.pipeline.run_declared.session_of", _session_of())
     file = tmp_path / "pipeline.toml"
     file.write_text(DECLARED.format(topic=filled))
     there = opened(secured, tmp_path)
@@ -163,6 +163,6 @@ def test_a_declared_pipeline_runs_with_a_command_config_and_leaves_no_password(
 
 
 def _session_of() -> Any:
-    from headpond.cli import pipeline_spark
+    from headpond.cli.pipeline import spark as pipeline_spark
 
     return pipeline_spark.session_of

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from headpond.cli.arguments import BOOTSTRAP_VARIABLE
-from headpond.cli.completion import script
+from headpond.cli.common.arguments import BOOTSTRAP_VARIABLE
+from headpond.cli.completion.command import script
 from support.broker import headpond_environment
 from support.installed import installed
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from headpond.cli.completion import SHELLS
-from headpond.cli.completion_names import ANSWER_S_MAX, broker_in
+from headpond.cli.completion.command import SHELLS
+from headpond.cli.completion.names import ANSWER_S_MAX, broker_in
 from support.broker import BrokerProcess, run_headpond
 from support.cli import Cli
 from support.shells import offered

@@ -270,7 +270,7 @@ def test_a_broker_does_not_mind_the_variable(tmp_path: Path) -> None:
 
 
 def test_a_command_without_such_a_file_loads_none_of_it() -> None:
-    program = "import sys, headpond.cli.connection; print(*sorted(sys.modules))"
+    program = "import sys, headpond.cli.common.connection; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert "headpond.client.connection" in loaded
     assert not {"headpond.runtime.tls", "headpond.client.security_settings", "hashlib", "dataclasses"} & set(loaded)

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from headpond import __version__
-from headpond.cli.arguments import Parser, describe
-from headpond.cli.failures import FAILED, INTERRUPTED, OK, USAGE, CommandFailed, in_words
-from headpond.cli.printable import printable_lines
+from headpond.cli.common.arguments import Parser, describe
+from headpond.cli.common.failures import FAILED, INTERRUPTED, OK, USAGE, CommandFailed, in_words
+from headpond.cli.common.printable import printable_lines
 from headpond.runtime.streams import settle_streams
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from headpond.cli.completion import SHELLS, script
+from headpond.cli.completion.command import SHELLS, script
 from headpond.cli.main import COMMANDS
 from support.shells import offered
 

@@ -6,9 +6,9 @@ import argparse
 
 import pytest
 
-from headpond.cli.arguments import offset_number
-from headpond.cli.groups import shift_number, topic_option
-from headpond.cli.groups_show import PartitionLag, partitions_in_words
+from headpond.cli.common.arguments import offset_number
+from headpond.cli.groups.command import shift_number, topic_option
+from headpond.cli.groups.show import PartitionLag, partitions_in_words
 from headpond.cli.main import main
 from headpond.client.groups import GroupOffset
 from headpond.model import TopicPartition

@@ -13,7 +13,7 @@ from functools import partial
 import pytest
 
 from headpond.cli import main as main_module
-from headpond.cli.arguments import (
+from headpond.cli.common.arguments import (
     command_named,
     count,
     name_and_value,
@@ -23,8 +23,8 @@ from headpond.cli.arguments import (
     replica_count,
     size_bytes,
 )
-from headpond.cli.consume import offset_option, timestamp_option
-from headpond.cli.failures import CommandFailed, WrongUsage, counted, in_words
+from headpond.cli.common.failures import CommandFailed, WrongUsage, counted, in_words
+from headpond.cli.consume.command import offset_option, timestamp_option
 from headpond.cli.main import COMMANDS, build_parser, main
 from support.broker import headpond_command, headpond_environment
 
@@ -157,7 +157,9 @@ def test_a_bug_of_ours_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         main_module._run(run, argparse.Namespace())
 
 
-@pytest.mark.parametrize("module", ["argparse", "headpond.cli.main", "headpond.cli.arguments", "headpond.cli.topics"])
+@pytest.mark.parametrize(
+    "module", ["argparse", "headpond.cli.main", "headpond.cli.common.arguments", "headpond.cli.topics.command"]
+)
 def test_ctrl_c_while_modules_are_loaded_is_quiet(module: str) -> None:
     program = (
         "import os, runpy, signal, sys\n"

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from headpond.cli.failures import in_words
-from headpond.cli.serve import _address
+from headpond.cli.common.failures import in_words
+from headpond.cli.serve.run import _address
 from support.broker import BrokerProcess, headpond_command, headpond_environment, run_headpond
 
 

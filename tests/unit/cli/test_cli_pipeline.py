@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headpond.cli.main import main
-from headpond.cli.pipeline_snapshot import until_offset
-from headpond.cli.pipeline_spark import reason_of
+from headpond.cli.pipeline.snapshot import until_offset
+from headpond.cli.pipeline.spark import reason_of
 from support.broker import headpond_environment
 
 HEAVY = ("pyspark", "pyarrow", "numba", "numpy", "pandas", "headpond.spark.lake", "headpond.client")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headpond.cli import produce_run
-from headpond.cli.produce_run import Account, Stop
+from headpond.cli.produce import run as produce_run
+from headpond.cli.produce.run import Account, Stop
 from headpond.client import ClientError, TopicView
 from headpond.client.outbox import Delivery, Outgoing, Record
 from headpond.model import ErrorCode, TopicPartition

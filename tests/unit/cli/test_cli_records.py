@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headpond.cli.failures import CommandFailed
-from headpond.cli.produce_lines import LINE_BYTES_MAX, LineFormat, header_options, lines, separator_option
-from headpond.cli.record_json import BadRecord, InputRecord, parse_record, record_fields
-from headpond.cli.record_text import RecordLines
+from headpond.cli.common.failures import CommandFailed
+from headpond.cli.common.record_json import BadRecord, InputRecord, parse_record, record_fields
+from headpond.cli.common.record_text import RecordLines
+from headpond.cli.produce.lines import LINE_BYTES_MAX, LineFormat, header_options, lines, separator_option
 from headpond.model import TopicPartition
 
 maybe_bytes = st.none() | st.binary(max_size=20)

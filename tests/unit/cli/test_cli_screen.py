@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from headpond import cli
-from headpond.cli.bench_load import Result
+from headpond.cli.bench.load import Result
+from headpond.cli.common.output import Column, bytes_in_words, note, print_json, print_line, print_table, time_in_words
+from headpond.cli.common.progress import PATIENCE_S, Progress
 from headpond.cli.main import main
-from headpond.cli.output import Column, bytes_in_words, note, print_json, print_line, print_table, time_in_words
-from headpond.cli.progress import PATIENCE_S, Progress
 from support.broker import headpond_environment
 
 COLUMNS = [Column("topic"), Column("records", True)]
@@ -138,7 +138,7 @@ def test_a_long_value_is_folded_and_the_other_columns_are_not(monkeypatch: pytes
 
 def test_what_is_quick_shows_no_bar_and_imports_nothing() -> None:
     code = (
-        "import sys; from headpond.cli.progress import Progress\n"
+        "import sys; from headpond.cli.common.progress import Progress\n"
         "sys.stderr.isatty = lambda: True\n"
         "with Progress('x', 10) as bar: bar.advance(10)\n"
         "print('rich' in sys.modules)"

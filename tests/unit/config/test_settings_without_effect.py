@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from headpond.cli.config import run
+from headpond.cli.config.command import run
 from headpond.config.dynamic import check_broker, describe_broker
 from headpond.config.effective import DEFAULT, STATIC, Effective
 from headpond.config.setting import ConfigError

@@ -1,0 +1,138 @@
+"""``headpond groups``: list, describe, reset-offsets and delete. Works with any Kafka from 3.0 on."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from headpond.cli.common.arguments import (
+    OFFSET_MAX,
+    add_actions,
+    add_json,
+    describe,
+    names_of,
+    offset_number,
+    run_with_broker,
+    topic_name,
+)
+from headpond.cli.consume.command import timestamp_option
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "List, describe, move and delete consumer groups.",
+        "headpond groups list",
+        "headpond groups describe billing",
+        "headpond groups reset-offsets billing --topic orders --to-earliest --execute",
+    )
+    actions = {
+        "list": ("names, types and states of all groups", _configure_list),
+        "describe": ("how far a group is behind, and who is in it", _configure_describe),
+        "reset-offsets": (
+            "say where a group without members goes on; shows, and does it with --execute",
+            _configure_reset,
+        ),
+        "delete": ("delete groups without members, and their offsets", _configure_delete),
+    }
+    add_actions(parser, actions)
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "List the groups.",
+        "headpond groups list",
+        "headpond groups list --state stable",
+        "headpond groups list --json | jq -r '.[] | select(.state == \"Empty\") | .group'",
+    )
+    parser.add_argument("--state", metavar="STATE", help="only those in this state: Stable, Empty, ...")
+    parser.add_argument("--type", metavar="TYPE", help="only those of this type: classic, consumer")
+    add_json(parser)
+    run_with_broker(parser, "groups_show.show_list")
+
+
+def _configure_describe(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Describe groups: for each partition the committed offset, the end and the lag between them, and the members\n"
+        "with what each of them holds.",
+        "headpond groups describe billing",
+        "headpond groups describe --json | jq '.[] | {group, lag}'",
+    )
+    names_of("groups", parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (all)"))
+    add_json(parser)
+    run_with_broker(parser, "groups_show.show_details")
+
+
+def _configure_reset(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Say where a group goes on, partition by partition. Without --execute it only shows what it would do. A group\n"
+        "with members is left alone: they would not notice, and overwrite it.",
+        "headpond groups reset-offsets billing --all-topics --to-earliest",
+        "headpond groups reset-offsets billing --topic orders --to-timestamp 2026-01-31T12:00:00Z --execute",
+        "headpond groups reset-offsets billing --topic orders:0,3-5 --shift-by -100 --execute",
+        notes="An offset that a partition does not have becomes the nearest that it has. A group that does not exist\n"
+        "comes into being with its offsets.",
+    )
+    names_of("groups", parser.add_argument("name", metavar="NAME", help="the group"))
+    what = parser.add_argument_group("which partitions").add_mutually_exclusive_group(required=True)
+    topic = what.add_argument(
+        "--topic",
+        type=topic_option,
+        action="append",
+        metavar="TOPIC[:PARTITIONS]",
+        help="of this topic, all or these, as 0,3-5; repeat it",
+    )
+    names_of("topics", topic)
+    what.add_argument("--all-topics", action="store_true", help="all that the group has committed offsets for")
+    where = parser.add_argument_group("where to").add_mutually_exclusive_group(required=True)
+    where.add_argument("--to-earliest", action="store_true", help="the oldest record")
+    where.add_argument("--to-latest", action="store_true", help="the end: only what comes from now on")
+    where.add_argument(
+        "--to-timestamp",
+        type=timestamp_option,
+        metavar="TIME",
+        help="the first record at or after this time: milliseconds since 1970, or ISO 8601 (UTC if no zone)",
+    )
+    where.add_argument("--to-offset", type=offset_number, metavar="N", help="this offset")
+    where.add_argument("--shift-by", type=shift_number, metavar="N", help="so many offsets on, or back with -N")
+    parser.add_argument("--execute", action="store_true", help="do it, rather than show it")
+    add_json(parser)
+    run_with_broker(parser, "groups_reset.reset")
+
+
+def _configure_delete(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Delete groups with their offsets. If one of them has members or does not exist, none is deleted.",
+        "headpond groups delete billing",
+        "headpond groups delete --if-exists billing audit",
+    )
+    names_of("groups", parser.add_argument("names", metavar="NAME", nargs="+", help="the groups"))
+    parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
+    add_json(parser)
+    run_with_broker(parser, "groups_delete.delete")
+
+
+def topic_option(text: str) -> tuple[str, list[int] | None]:
+    """``orders`` or ``orders:0,3-5``: the topic, and the partitions if they are named."""
+    name, colon, listed = text.partition(":")
+    topic_name(name)
+    if not colon:
+        return name, None
+    partitions: set[int] = set()
+    for part in listed.split(","):
+        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", part.strip())
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if first > last or last - first > 100_000:
+            raise argparse.ArgumentTypeError(f"{text} should be TOPIC or TOPIC:0,3-5")
+        partitions.update(range(first, last + 1))
+    return name, sorted(partitions)
+
+
+def shift_number(text: str) -> int:
+    if not re.fullmatch(r"[+-]?[0-9]{1,19}", text) or abs(int(text)) > OFFSET_MAX:
+        raise argparse.ArgumentTypeError(f"{text} should be a number of offsets, as 100 or -100")
+    return int(text)

@@ -1,0 +1,132 @@
+"""``headpond topics``: list, create, describe, alter and delete. Works with any Kafka."""
+
+from __future__ import annotations
+
+import argparse
+
+from headpond.cli.common.arguments import (
+    EachNameOnce,
+    add_actions,
+    add_json,
+    describe,
+    name_and_value,
+    names_of,
+    partition_count,
+    replica_count,
+    run_with_broker,
+    topic_name,
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "List, create, describe, alter and delete topics.",
+        "headpond topics list",
+        "headpond topics create orders --partitions 3 --config retention.ms=86400000",
+        "headpond topics describe orders",
+    )
+    actions = {
+        "list": ("names, partitions and replicas of all topics", _configure_list),
+        "create": ("create a topic", _configure_create),
+        "describe": (
+            "partitions with leader, offsets and size; settings that are not the default",
+            _configure_describe,
+        ),
+        "alter": ("change a topic's settings, or give it more partitions", _configure_alter),
+        "delete": ("delete topics and everything in them", _configure_delete),
+    }
+    add_actions(parser, actions)
+
+
+def _configure_list(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "List the topics.",
+        "headpond topics list",
+        "headpond topics list --internal --json | jq -r '.[].name'",
+    )
+    parser.add_argument("--internal", action="store_true", help="internal ones, too")
+    add_json(parser)
+    run_with_broker(parser, "topics_show.show_list")
+
+
+def _configure_create(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Create a topic.",
+        "headpond topics create orders",
+        "headpond topics create users --partitions 6 --config cleanup.policy=compact",
+    )
+    parser.add_argument("name", type=topic_name, metavar="NAME", help="the topic")
+    parser.add_argument("--partitions", type=partition_count, metavar="N", help="how many (the broker's default)")
+    parser.add_argument(
+        "--replication-factor", type=replica_count, metavar="N", help="copies of each (the broker's default)"
+    )
+    _add_settings(parser)
+    parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
+    add_json(parser)
+    run_with_broker(parser, "topics_change.create")
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config",
+        type=name_and_value,
+        action=EachNameOnce,
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting; repeat it",
+    )
+
+
+def _configure_describe(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Describe topics: partitions with leader, in-sync replicas, offsets and size, and the settings that are\n"
+        "not the default.",
+        "headpond topics describe orders",
+        "headpond topics describe --json | jq '.[] | {name, records: ([.partitions[] | .end_offset] | add)}'",
+    )
+    names = parser.add_argument(
+        "names", type=topic_name, metavar="NAME", nargs="*", help="the topics (all but internal ones)"
+    )
+    names_of("topics", names)
+    add_json(parser)
+    run_with_broker(parser, "topics_show.show_details")
+
+
+def _configure_alter(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Change a topic's settings, or give it more partitions. All of it is checked before any of it is done.",
+        "headpond topics alter orders --config retention.ms=3600000",
+        "headpond topics alter orders --delete-config retention.ms --partitions 12",
+    )
+    names_of("topics", parser.add_argument("name", type=topic_name, metavar="NAME", help="the topic"))
+    _add_settings(parser)
+    parser.add_argument(
+        "--delete-config",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="return a setting to its default; repeat it",
+    )
+    parser.add_argument(
+        "--partitions", type=partition_count, metavar="N", help="how many there shall be; never fewer than now"
+    )
+    add_json(parser)
+    run_with_broker(parser, "topics_change.alter")
+
+
+def _configure_delete(parser: argparse.ArgumentParser) -> None:
+    describe(
+        parser,
+        "Delete topics and everything in them. If one of them does not exist, none is deleted.",
+        "headpond topics delete orders",
+        "headpond topics delete --if-exists orders users",
+    )
+    names_of("topics", parser.add_argument("names", type=topic_name, metavar="NAME", nargs="+", help="the topics"))
+    parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
+    add_json(parser)
+    run_with_broker(parser, "topics_change.delete")
