@@ -22,7 +22,7 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from headpond.spark.source.errors import DataLost
+from headpond.spark.kafka.errors import DataLost
 from spark.engine import Engine, offsets_of
 
 pytestmark = [pytest.mark.interop, needs_kafka]

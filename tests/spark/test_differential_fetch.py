@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from headpond.client.fetched import FetchedBatch
+from headpond.spark.kafka.link import Link
 from headpond.spark.source.cluster import bounds_of_batch
-from headpond.spark.source.link import Link
 from headpond.spark.source.offsets import Offsets
 from headpond.spark.source.options import SourceOptions, parse_options
 from headpond.spark.source.planning import limit_in_proportion, ranges_between, split

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from headpond.model import TopicPartition
-from headpond.spark.source.errors import WrongCheckpoint
+from headpond.spark.kafka.errors import WrongCheckpoint
 from headpond.spark.source.offsets import Offsets, check_first, read_document, start_document
 
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))

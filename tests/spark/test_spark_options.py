@@ -11,8 +11,8 @@ from headpond.client.offsets import EARLIEST, LATEST
 from headpond.client.security import Sasl, Security
 from headpond.model import TopicPartition
 from headpond.ports import Tls
-from headpond.spark.source import names
-from headpond.spark.source.errors import WrongOption
+from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.source.options import SourceOptions, parse_include_headers, parse_options
 from headpond.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, specs_of
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headpond.model import TopicPartition
+from headpond.spark.kafka.errors import DataLost
 from headpond.spark.source.data_loss import compare, late_arrivals, report
-from headpond.spark.source.errors import DataLost
 from headpond.spark.source.offsets import Offsets
 from headpond.spark.source.options import Rate
 from headpond.spark.source.planning import OffsetRange, is_too_little, limit_in_proportion, ranges_between, split

@@ -24,9 +24,9 @@ pytest.importorskip("numba")
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
+from headpond.spark.kafka.errors import DataLost, WrongCheckpoint
 from headpond.spark.source import cluster
 from headpond.spark.source.cluster import Found
-from headpond.spark.source.errors import DataLost, WrongCheckpoint
 from spark.engine import Engine, offsets_of
 
 if TYPE_CHECKING:

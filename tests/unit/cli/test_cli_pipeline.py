@@ -127,7 +127,7 @@ FromSpark.__module__ = "pyspark.errors.exceptions.captured"
         (
             "Job aborted due to stage failure: Task 0 in stage 1.0 failed: org.apache.spark.api.python.PythonException:"
             ' Traceback (most recent call last):\n  File "worker.py", line 1\n    process()\n'
-            "headpond.spark.source.errors.DataLost: records may have been missed: it is gone\n\n\tat java.lang.Thread",
+            "headpond.spark.kafka.errors.DataLost: records may have been missed: it is gone\n\n\tat java.lang.Thread",
             "records may have been missed: it is gone",
         ),
         (

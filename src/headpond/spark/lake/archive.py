@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from headpond.client import Client, ClientError
 from headpond.model import TopicPartition
 from headpond.runtime.random import SystemRandom
+from headpond.spark.kafka.link import Link
 from headpond.spark.lake import archive_plan as plan
 from headpond.spark.lake import layout
 from headpond.spark.lake.archive_task import ArchiveAnswer, ArchiveWork, archive_parts
@@ -25,7 +26,6 @@ from headpond.spark.lake.state import Hole, Move, TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import on_executors, parallelism
 from headpond.spark.source.cluster import commit_group, earliest_offsets, latest_offsets
-from headpond.spark.source.link import Link
 from headpond.spark.source.offsets import Offsets, id_text
 from headpond.spark.source.options import SourceOptions, parse_options
 

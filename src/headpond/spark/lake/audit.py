@@ -14,6 +14,7 @@ import msgspec
 
 from headpond.client import Client
 from headpond.client.admin import Admin, ConfigResource
+from headpond.spark.kafka.link import Link
 from headpond.spark.lake.archive_plan import Part
 from headpond.spark.lake.audit_findings import Finding, findings_of
 from headpond.spark.lake.audit_rows import KeyCount, distinct_estimate
@@ -25,7 +26,6 @@ from headpond.spark.lake.rows import files_with
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import on_executors
 from headpond.spark.source.cluster import earliest_offsets, latest_offsets
-from headpond.spark.source.link import Link
 from headpond.spark.source.options import parse_options
 
 if TYPE_CHECKING:

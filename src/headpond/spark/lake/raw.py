@@ -8,7 +8,7 @@ from headpond.client import Client, ClientError
 from headpond.client.consumer import Reader
 from headpond.client.fetched import FetchedBatch
 from headpond.model import ErrorCode
-from headpond.spark.source.link import Link
+from headpond.spark.kafka.link import Link
 from headpond.spark.source.options import SourceOptions
 from headpond.spark.source.planning import OffsetRange
 

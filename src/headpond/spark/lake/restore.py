@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from headpond.runtime.environment import absolute_path
+from headpond.spark.kafka.link import Link
 from headpond.spark.lake import layout, restore_target
 from headpond.spark.lake.errors import LakeError
 from headpond.spark.lake.restore_state import (
@@ -26,7 +27,6 @@ from headpond.spark.lake.rows import between, frame_of
 from headpond.spark.lake.state import TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import parallelism
-from headpond.spark.source.link import Link
 from headpond.spark.source.options import parse_options
 
 if TYPE_CHECKING:

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headpond.client import Client
 from headpond.model import TopicPartition
+from headpond.spark.kafka.link import Link
 from headpond.spark.lake.errors import LakeError
 from headpond.spark.lake.rows import between, frame_of
 from headpond.spark.lake.state import TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.table import Table
 from headpond.spark.source.cluster import earliest_offsets, latest_offsets
-from headpond.spark.source.link import Link
 from headpond.spark.source.options import parse_options
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.pipeline.mistakes import Mistakes, Place, nearest
 from headpond.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink, Source, Step
 from headpond.spark.pipeline.options import (
@@ -16,7 +17,6 @@ from headpond.spark.pipeline.options import (
 )
 from headpond.spark.pipeline.places import check_places
 from headpond.spark.pipeline.sql_names import command_of, tables_of
-from headpond.spark.source.errors import WrongOption
 from headpond.spark.source.options import parse_options
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from headpond.client.security_settings import is_secret
+from headpond.spark.kafka.errors import WrongOption
+from headpond.spark.kafka.option_names import KAFKA
 from headpond.spark.pipeline.document import Document
 from headpond.spark.pipeline.files import Files
 from headpond.spark.pipeline.format_keys import read_format
@@ -17,8 +19,6 @@ from headpond.spark.pipeline.mistakes import Mistakes, Place
 from headpond.spark.pipeline.model import BadRecords, Format, Mode, Pipeline, Reading, Sink, Source, Step, Watermark
 from headpond.spark.pipeline.options import check_shared
 from headpond.spark.pipeline.table import Table, seconds_of
-from headpond.spark.source.errors import WrongOption
-from headpond.spark.source.names import KAFKA
 
 ONCE = "once"
 REFRESH_DEFAULT = "10 minutes"

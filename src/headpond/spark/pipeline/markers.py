@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from headpond.client import Client, ClientError
 from headpond.client.groups import Groups
 from headpond.model import ErrorCode
+from headpond.spark.kafka.link import Link
 from headpond.spark.pipeline.folder import Folder
 from headpond.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
 from headpond.spark.pipeline.tables import check_batches
 from headpond.spark.sink.messages import application_id, query_transactional_id
-from headpond.spark.source.link import Link
 from headpond.spark.source.options import ClientSettings
 
 

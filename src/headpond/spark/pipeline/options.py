@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headpond.client.security_settings import is_security
+from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.errors import WrongOption
+from headpond.spark.kafka.given_options import Given
+from headpond.spark.kafka.option_names import KAFKA, READING, READING_OR_WRITING, WRITING, Vocabulary
 from headpond.spark.pipeline.mistakes import nearest
 from headpond.spark.pipeline.model import Pipeline, Sink, Source
 from headpond.spark.sink.options import parse_sink_options
-from headpond.spark.source import names
-from headpond.spark.source.errors import WrongOption
-from headpond.spark.source.given import Given
-from headpond.spark.source.names import KAFKA, READING, READING_OR_WRITING, WRITING, Vocabulary
 
 BOOTSTRAP_UNKNOWN = "127.0.0.1:9092"
 """Stands in while options are checked: which broker it is does not matter to that."""

@@ -10,18 +10,18 @@ from headpond.client.admin import Admin, ConfigResource
 from headpond.client.groups import Groups
 from headpond.client.offsets import EARLIEST
 from headpond.model import ErrorCode, TopicPartition
+from headpond.spark.kafka.errors import DataLost, WrongOption
+from headpond.spark.kafka.link import Link
+from headpond.spark.kafka.option_values import INT_MAX
 from headpond.spark.pipeline.checks import reads
 from headpond.spark.pipeline.failures import RunFailed
 from headpond.spark.pipeline.mistakes import Place, nearest
 from headpond.spark.pipeline.model import Pipeline, Source
 from headpond.spark.pipeline.options import client_options, read_options
 from headpond.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets, resolve_start
-from headpond.spark.source.errors import DataLost, WrongOption
-from headpond.spark.source.link import Link
 from headpond.spark.source.offsets import Document, Offsets, read_document
 from headpond.spark.source.options import ClientSettings, SourceOptions, parse_options
 from headpond.spark.source.positions import Everywhere
-from headpond.spark.source.values import INT_MAX
 
 MAX_MESSAGE_BYTES = "max.message.bytes"
 MAX_MESSAGE_BYTES_DEFAULT = 1_048_588

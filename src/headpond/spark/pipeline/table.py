@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from headpond.spark.kafka.option_values import INT_MAX
 from headpond.spark.pipeline.document import Document
 from headpond.spark.pipeline.mistakes import Mistakes, Place, nearest
 from headpond.spark.pipeline.toml_lines import Path
-from headpond.spark.source.values import INT_MAX
 
 T = TypeVar("T", bound=str)
 

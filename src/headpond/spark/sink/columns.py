@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from headpond.spark.kafka.errors import nearest
 from headpond.spark.sink.errors import WrongWrite
-from headpond.spark.source.errors import nearest
 
 KEY, VALUE, TOPIC, PARTITION, HEADERS, TIMESTAMP = "key", "value", "topic", "partition", "headers", "timestamp"
 LEFT_OUT = ("offset", "timestampType")

@@ -36,11 +36,11 @@ from headpond.model import TopicPartition
 from headpond.protocol.records.checksum import crc32c
 from headpond.protocol.records.header import read_header
 from headpond.runtime.clock import SystemClock
+from headpond.spark.kafka.link import Link
 from headpond.spark.sink.errors import FENCED, SinkFailed, in_words
 from headpond.spark.sink.messages import TaskDone, Write
 from headpond.spark.sink.options import SinkOptions
 from headpond.spark.sink.staging import Folder, StagedFile
-from headpond.spark.source.link import Link
 
 _log = logging.getLogger("headpond.spark")
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from headpond.client import Client, ClientError
 from headpond.client.admin import Admin, ConfigResource
 from headpond.model import ErrorCode
+from headpond.spark.kafka.errors import nearest
+from headpond.spark.kafka.link import Link
 from headpond.spark.sink.errors import WrongWrite
-from headpond.spark.source.errors import nearest
-from headpond.spark.source.link import Link
 
 MAX_MESSAGE_BYTES = "max.message.bytes"
 MAX_MESSAGE_BYTES_DEFAULT = 1_048_588

@@ -12,10 +12,10 @@ from headpond.client.finished import BatchProducer
 from headpond.model import TopicPartition
 from headpond.runtime.clock import SystemClock
 from headpond.runtime.random import SystemRandom
+from headpond.spark.kafka.link import Link
 from headpond.spark.sink.errors import SinkFailed
 from headpond.spark.sink.options import SinkOptions
 from headpond.spark.sink.targets import Targets
-from headpond.spark.source.link import Link
 
 if TYPE_CHECKING:
     import pyarrow as pa

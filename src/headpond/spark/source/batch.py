@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from headpond.spark.kafka.link import Link
 from headpond.spark.source.cluster import bounds_of_batch
-from headpond.spark.source.link import Link
 from headpond.spark.source.options import SourceOptions
 from headpond.spark.source.planning import ranges_between
 from headpond.spark.source.ranges import RangePartition, partitions_for

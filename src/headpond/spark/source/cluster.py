@@ -13,8 +13,8 @@ from headpond.client import Client, ClientError, TopicView
 from headpond.client.groups import Groups
 from headpond.client.offsets import EARLIEST, LATEST, Isolation, ListedOffset, list_offsets
 from headpond.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from headpond.spark.kafka.errors import WrongOption, nearest
 from headpond.spark.source.data_loss import report
-from headpond.spark.source.errors import WrongOption, nearest
 from headpond.spark.source.offsets import Offsets
 from headpond.spark.source.options import ClientSettings, SourceOptions, Subscription
 from headpond.spark.source.positions import AtOffsets, AtTimestamps, is_special, specs_of

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headpond.model import TopicPartition
-from headpond.spark.source.errors import FAIL_ON_DATA_LOSS_ADVICE, DataLost
+from headpond.spark.kafka.errors import FAIL_ON_DATA_LOSS_ADVICE, DataLost
 from headpond.spark.source.offsets import Offsets
 
 _log = logging.getLogger("headpond.spark")

@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headpond.model import ZERO_TOPIC_ID, TopicPartition
-from headpond.spark.source.errors import WrongCheckpoint
+from headpond.spark.kafka.errors import WrongCheckpoint
 
 ID_MARK = "#"
 START_KEY = "#start"

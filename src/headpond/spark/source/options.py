@@ -21,11 +21,10 @@ from headpond.client.connection import Address
 from headpond.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, Isolation
 from headpond.client.security import PLAINTEXT, Security
 from headpond.model import TopicPartition
-from headpond.spark.source import names
-from headpond.spark.source.errors import WrongOption
-from headpond.spark.source.given import Given
-from headpond.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, NoMatch, Position
-from headpond.spark.source.values import (
+from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.errors import WrongOption
+from headpond.spark.kafka.given_options import Given
+from headpond.spark.kafka.option_values import (
     INT_MAX,
     read_assignment,
     read_duration_ms,
@@ -35,6 +34,7 @@ from headpond.spark.source.values import (
     read_truth,
     read_whole_number,
 )
+from headpond.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, NoMatch, Position
 
 _log = logging.getLogger("headpond.spark")
 

@@ -8,8 +8,8 @@ from typing import Literal
 
 from headpond.client.offsets import EARLIEST, LATEST
 from headpond.model import TopicPartition
-from headpond.spark.source import names
-from headpond.spark.source.errors import WrongOption
+from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.errors import WrongOption
 
 NoMatch = Literal["error", "latest"]
 """What a partition does that has no record as late as the starting timestamp."""

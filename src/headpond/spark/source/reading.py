@@ -19,9 +19,9 @@ from headpond.client import Client, ClientError
 from headpond.client.consumer import Reader
 from headpond.client.fetched import FetchedBatch
 from headpond.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
+from headpond.spark.kafka.link import Link
 from headpond.spark.source.cluster import earliest_offsets
 from headpond.spark.source.data_loss import report
-from headpond.spark.source.link import Link
 from headpond.spark.source.options import SourceOptions
 from headpond.spark.source.planning import OffsetRange
 

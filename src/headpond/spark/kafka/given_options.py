@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from headpond.client.security import Security
 from headpond.client.security_settings import SecurityMistake, UnknownSetting, is_security, parse_security
 from headpond.runtime.environment import read_file
-from headpond.spark.source import names
-from headpond.spark.source.errors import WrongOption, nearest
-from headpond.spark.source.names import Vocabulary
-from headpond.spark.source.values import LONG_MAX, read_truth, read_whole_number
+from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.errors import WrongOption, nearest
+from headpond.spark.kafka.option_names import Vocabulary
+from headpond.spark.kafka.option_values import LONG_MAX, read_truth, read_whole_number
 
 
 class Given:

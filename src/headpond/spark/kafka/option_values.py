@@ -13,7 +13,7 @@ from typing import Any
 
 from headpond.client.offsets import EARLIEST, LATEST
 from headpond.model import TopicPartition
-from headpond.spark.source.errors import WrongOption
+from headpond.spark.kafka.errors import WrongOption
 
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1
