@@ -1,8 +1,8 @@
-"""The ``headpond`` command: a table of commands, each in a file of its own that is imported when it is called.
+"""The ``headpond`` command: a table of commands, each in a folder of its own that is imported when it is called.
 
-A command's module has ``configure(parser)``: it adds the arguments and, as the default of ``run``, the function that
-takes the parsed options and returns the exit code. Nothing heavy is imported at the top of such a module: ``--help``
-and completion must be quick.
+A command's ``command.py`` has ``configure(parser)``: it adds the arguments and, as the default of ``run``, the function
+that takes the parsed options and returns the exit code. Nothing heavy is imported at the top of such a module:
+``--help`` and completion must be quick.
 """
 
 from __future__ import annotations
@@ -23,24 +23,23 @@ from headpond.runtime.streams import settle_streams
 
 class Command(NamedTuple):
     name: str
-    module: str
-    """In this package."""
+    """Its folder here, too; ``command.py`` in it configures it."""
     summary: str
 
 
 COMMANDS = (
-    Command("serve", "serve_command", "run a broker in the foreground"),
-    Command("config", "config", "print the effective settings and where each comes from"),
-    Command("topics", "topics", "list, create, describe, alter and delete topics"),
-    Command("produce", "produce", "write records from stdin to a topic"),
-    Command("consume", "consume", "print the records of a topic"),
-    Command("groups", "groups", "list, describe, move and delete consumer groups"),
-    Command("transactions", "transactions", "list, describe and abort transactions"),
-    Command("log", "log", "look into the files of a data folder, and verify them"),
-    Command("pipeline", "pipeline", "topics in bulk, through Spark: run, archive, restore, snapshot, audit"),
-    Command("bench", "bench", "a load test, with throughput and latency percentiles"),
-    Command("adopt", "adopt", "make topics of partition folders that a Kafka wrote"),
-    Command("completion", "completion", "print a completion script for bash, zsh or fish"),
+    Command("serve", "run a broker in the foreground"),
+    Command("config", "print the effective settings and where each comes from"),
+    Command("topics", "list, create, describe, alter and delete topics"),
+    Command("produce", "write records from stdin to a topic"),
+    Command("consume", "print the records of a topic"),
+    Command("groups", "list, describe, move and delete consumer groups"),
+    Command("transactions", "list, describe and abort transactions"),
+    Command("log", "look into the files of a data folder, and verify them"),
+    Command("pipeline", "topics in bulk, through Spark: run, archive, restore, snapshot, audit"),
+    Command("bench", "a load test, with throughput and latency percentiles"),
+    Command("adopt", "make topics of partition folders that a Kafka wrote"),
+    Command("completion", "print a completion script for bash, zsh or fish"),
 )
 
 
@@ -74,7 +73,7 @@ def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
         subparser = commands.add_parser(command.name, help=command.summary)
         subparser.set_defaults(parser=subparser)
         if command.name in wanted:
-            importlib.import_module(f"headpond.cli.{command.module}").configure(subparser)
+            importlib.import_module(f"headpond.cli.{command.name}.command").configure(subparser)
     return parser
 
 

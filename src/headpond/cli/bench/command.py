@@ -49,7 +49,7 @@ def _configure_produce(parser: argparse.ArgumentParser) -> None:
     _add_load(parser)
     parser.add_argument("--rate", type=count, metavar="N", help="at most this many records a second (no limit)")
     add_json(parser)
-    run_with_broker(parser, "bench_run.bench_produce")
+    run_with_broker(parser, "bench.run.bench_produce")
 
 
 def _configure_consume(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def _configure_consume(parser: argparse.ArgumentParser) -> None:
     )
     _add_load(parser)
     add_json(parser)
-    run_with_broker(parser, "bench_run.bench_consume")
+    run_with_broker(parser, "bench.run.bench_consume")
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:

@@ -68,7 +68,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--raw", action="store_true", help="on a terminal, print control characters too (they may reprogram it)"
     )
     add_json(show, "one JSON object per line, with everything")
-    run_with_broker(parser, "consume_run.consume")
+    run_with_broker(parser, "consume.run.consume")
 
 
 def offset_option(text: str) -> int | str:

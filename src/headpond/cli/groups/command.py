@@ -49,7 +49,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", metavar="STATE", help="only those in this state: Stable, Empty, ...")
     parser.add_argument("--type", metavar="TYPE", help="only those of this type: classic, consumer")
     add_json(parser)
-    run_with_broker(parser, "groups_show.show_list")
+    run_with_broker(parser, "groups.show.show_list")
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +62,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
     )
     names_of("groups", parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (all)"))
     add_json(parser)
-    run_with_broker(parser, "groups_show.show_details")
+    run_with_broker(parser, "groups.show.show_details")
 
 
 def _configure_reset(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +100,7 @@ def _configure_reset(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--shift-by", type=shift_number, metavar="N", help="so many offsets on, or back with -N")
     parser.add_argument("--execute", action="store_true", help="do it, rather than show it")
     add_json(parser)
-    run_with_broker(parser, "groups_reset.reset")
+    run_with_broker(parser, "groups.reset.reset")
 
 
 def _configure_delete(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +113,7 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     names_of("groups", parser.add_argument("names", metavar="NAME", nargs="+", help="the groups"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
-    run_with_broker(parser, "groups_delete.delete")
+    run_with_broker(parser, "groups.delete.delete")
 
 
 def topic_option(text: str) -> tuple[str, list[int] | None]:

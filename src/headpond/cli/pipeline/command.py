@@ -15,19 +15,18 @@ from headpond.cli.common.arguments import add_actions, describe
 
 class Action(NamedTuple):
     name: str
-    module: str
-    """In this package."""
+    """Its module here, too."""
     summary: str
 
 
 ACTIONS = (
-    Action("run", "pipeline_run", "run the pipeline that a file declares"),
-    Action("validate", "pipeline_validate", "find the mistakes of a declaration, with file and line"),
-    Action("status", "pipeline_status", "how pipelines are: rates, lag, batch time, state"),
-    Action("archive", "pipeline_archive", "topics into a lake of Parquet files, where each is a table"),
-    Action("restore", "pipeline_restore", "a lake back into topics"),
-    Action("snapshot", "pipeline_snapshot", "the latest value of each key of a topic as a table"),
-    Action("audit", "pipeline_audit", "prove that a topic is well, or that two places hold the same records"),
+    Action("run", "run the pipeline that a file declares"),
+    Action("validate", "find the mistakes of a declaration, with file and line"),
+    Action("status", "how pipelines are: rates, lag, batch time, state"),
+    Action("archive", "topics into a lake of Parquet files, where each is a table"),
+    Action("restore", "a lake back into topics"),
+    Action("snapshot", "the latest value of each key of a topic as a table"),
+    Action("audit", "prove that a topic is well, or that two places hold the same records"),
 )
 
 
@@ -41,5 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_actions(
         parser,
-        {action.name: (action.summary, import_module(f"headpond.cli.{action.module}").configure) for action in ACTIONS},
+        {
+            action.name: (action.summary, import_module(f"headpond.cli.pipeline.{action.name}").configure)
+            for action in ACTIONS
+        },
     )

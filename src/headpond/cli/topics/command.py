@@ -48,7 +48,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--internal", action="store_true", help="internal ones, too")
     add_json(parser)
-    run_with_broker(parser, "topics_show.show_list")
+    run_with_broker(parser, "topics.show.show_list")
 
 
 def _configure_create(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +66,7 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
     _add_settings(parser)
     parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
     add_json(parser)
-    run_with_broker(parser, "topics_change.create")
+    run_with_broker(parser, "topics.change.create")
 
 
 def _add_settings(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
     )
     names_of("topics", names)
     add_json(parser)
-    run_with_broker(parser, "topics_show.show_details")
+    run_with_broker(parser, "topics.show.show_details")
 
 
 def _configure_alter(parser: argparse.ArgumentParser) -> None:
@@ -116,7 +116,7 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         "--partitions", type=partition_count, metavar="N", help="how many there shall be; never fewer than now"
     )
     add_json(parser)
-    run_with_broker(parser, "topics_change.alter")
+    run_with_broker(parser, "topics.change.alter")
 
 
 def _configure_delete(parser: argparse.ArgumentParser) -> None:
@@ -129,4 +129,4 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
     names_of("topics", parser.add_argument("names", type=topic_name, metavar="NAME", nargs="+", help="the topics"))
     parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
     add_json(parser)
-    run_with_broker(parser, "topics_change.delete")
+    run_with_broker(parser, "topics.change.delete")

@@ -42,7 +42,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--open", action="store_true", help="only those with a transaction that is not over")
     add_json(parser)
-    run_with_broker(parser, "transactions_run.show_list")
+    run_with_broker(parser, "transactions.run.show_list")
 
 
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
@@ -55,7 +55,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
     ids = parser.add_argument("ids", metavar="ID", nargs="*", help="the ids (those with an open transaction)")
     names_of("transactions", ids)
     add_json(parser)
-    run_with_broker(parser, "transactions_run.show_details")
+    run_with_broker(parser, "transactions.run.show_details")
 
 
 def _configure_abort(parser: argparse.ArgumentParser) -> None:
