@@ -1,6 +1,6 @@
 """What a fetch reads: each wanted partition within the limits, from memory, or later from the device.
 
-A narrow fetch is read in one go, a wide one a slice at a time (``fetch_wide``): a ``Reading`` is how far it has come.
+A narrow fetch is read in one go, a wide one a slice at a time (``wide``): a ``Reading`` is how far it has come.
 """
 
 from __future__ import annotations

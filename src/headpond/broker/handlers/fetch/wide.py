@@ -1,6 +1,6 @@
 """A fetch of many partitions, in slices: each looks at ``PARTITIONS_PER_SLICE`` of them at most, then the loop turns.
 
-It takes its turn (``broker.turns``) and holds its connection until it is answered. What of it does not touch the
+It takes its turn (``requests.turns``) and holds its connection until it is answered. What of it does not touch the
 broker's state, decoding and encoding, is a worker's. Between two slices anything may happen: a partition that was read
 may get data before the fetch stands at it, so what was read is compared then.
 """

@@ -1,6 +1,6 @@
 """A produce for many partitions, in slices: each looks at ``PARTITIONS_PER_SLICE`` of them at most.
 
-It takes its turn (``broker.turns``) and holds its connection until it has taken effect. Its batches stay where they
+It takes its turn (``requests.turns``) and holds its connection until it has taken effect. Its batches stay where they
 were received: the frame is put back, and when all is appended it is served once more, only to be taken from there
 (``Served``). A connection that is lost gives that memory away: so nothing of it is looked at any more.
 
