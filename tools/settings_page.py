@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from headpond.config.broker_settings import OWN_DEFAULTS
+from headpond.config.definition import LONG_MAX, TYPE_NAMES, Setting
 from headpond.config.documentation import documentation
-from headpond.config.setting import LONG_MAX, TYPE_NAMES, Setting
-from headpond.config.settings import broker_settings
+from headpond.config.known.broker import OWN_DEFAULTS
+from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.registry import broker_settings
 from headpond.config.sources import variable_of
-from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
 from headpond.config.without_effect import security_reason
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"

@@ -11,7 +11,7 @@ import pytest
 from headpond.client import Client, ClientError
 from headpond.client.admin import Admin
 from headpond.client.finished import BatchProducer
-from headpond.client.groups import GroupOffset, Groups
+from headpond.client.group_admin import GroupOffset, Groups
 from headpond.client.transaction import Transaction
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.records.builder import build_batch

@@ -11,7 +11,7 @@ import pytest
 
 from headpond.client import Client
 from headpond.client.admin import Admin
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.model import TopicPartition
 from interop.oracle import Oracle
 from interop.programs import needs_kafka

@@ -148,7 +148,7 @@ def test_many_commits_new_partitions_and_several_topics(
 
 
 def spark_broker_lag(broker: Broker, group: str, topic: str) -> int:
-    from headpond.client.groups import Groups
+    from headpond.client.group_admin import Groups
 
     async def ask(client: Client) -> int:
         offsets = await Groups(client).offsets(group)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from headpond.client import Client
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.model import TopicPartition
 from headpond.testing import Broker, Record
 from spark.pipelines import Declared, counts, json_values

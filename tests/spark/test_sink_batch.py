@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 from headpond.client import Client
-from headpond.client.transactions import Transactions
+from headpond.client.transaction_admin import Transactions
 from headpond.testing import Broker
 from spark.audit import committed, values
 from spark.reads import batch, options_of

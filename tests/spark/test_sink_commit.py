@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from headpond.client import Client
 from headpond.client.admin import Admin, ConfigResource
-from headpond.client.groups import Groups
-from headpond.client.transactions import Transactions
+from headpond.client.group_admin import Groups
+from headpond.client.transaction_admin import Transactions
 from headpond.model import TopicPartition
 from headpond.runtime.random import SystemRandom
 from headpond.spark.sink import commit as committing

@@ -10,7 +10,7 @@ import pytest
 
 from headpond.client import Client
 from headpond.client.admin import Admin
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.model import TopicPartition
 from headpond.testing import Broker, Record
 from spark.reads import QUERY_S_MAX, Running, options_of, run_to_end, stream, values

@@ -12,7 +12,7 @@ import pytest
 
 from headpond.client import Client, ClientError
 from headpond.client.admin import Admin
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.model import TopicPartition
 from headpond.testing import Broker, Record
 from spark.reads import options_of

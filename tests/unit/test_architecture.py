@@ -239,7 +239,7 @@ def test_nothing_outside_runtime_touches_clock_chance_disk_network_or_threads() 
         ("storage.log.log", "from ..cluster import image"),
         ("protocol.codec", "from headpond.storage import log"),
         ("cluster.controller", "from headpond.protocol.records import header"),
-        ("replication.partition", "from headpond.cluster.controller import Controller"),
+        ("replication.partition", "from headpond.cluster.metadata_writer import MetadataWriter"),
         ("broker.requests.dispatch", "from headpond.runtime.clock import SystemClock"),
         ("broker.handlers.fetch.fetch", "from headpond.broker import app"),
         ("cli.serve.run", "from headpond.broker.requests.dispatch import Dispatcher"),

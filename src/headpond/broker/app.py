@@ -33,19 +33,19 @@ from headpond.broker.security.authorizer import AllowAll
 from headpond.broker.services import Broker
 from headpond.broker.start import later
 from headpond.broker.start.checks import check_folder, read_metadata
-from headpond.cluster.controller import Controller
 from headpond.cluster.delta import Delta
 from headpond.cluster.features import OF_A_NEW_CLUSTER
 from headpond.cluster.follower import FOLLOWER_TASK, ImageFollower
 from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.names import OFFSETS_TOPIC
 from headpond.cluster.rows import Endpoint
 from headpond.cluster.startup import join_cluster
 from headpond.config.broker import BrokerSettings, settings_with_dynamic, topic_config
+from headpond.config.definition import ConfigError
 from headpond.config.dynamic import check_topic
 from headpond.config.listeners import Listener
 from headpond.config.log import LogConfig
-from headpond.config.setting import ConfigError
 from headpond.coordination.slices import Slices
 from headpond.model import TopicId, TopicPartition
 from headpond.ports import (
@@ -138,7 +138,7 @@ class BrokerApp:
         await self._logs.lock()
         self._store = await ports.open_store(settings.storage.data_dir)
         follower = ImageFollower(self._store, self._image, ports.clock, ports.tasks)
-        controller = Controller(
+        metadata_writer = MetadataWriter(
             broker_id=settings.broker_id,
             store=self._store,
             follower=follower,
@@ -148,14 +148,14 @@ class BrokerApp:
             defaults=settings.topics,
             validate_topic_configs=lambda configs: check_topic(configs, self.settings.effective),
         )
-        self._broker = self._make_broker(controller)
+        self._broker = self._make_broker(metadata_writer)
         self._server = self._make_server()
         await self._serve_metrics()
         endpoints = [await self._listen(listener) for listener in settings.network.listeners]
         await read_metadata(follower, settings.storage.data_dir)
         await check_folder(self._image, ports.fs, ports.workers, settings.storage.data_dir)
         cluster_id = await join_cluster(
-            controller,
+            metadata_writer,
             endpoints=endpoints,
             rack=settings.rack,
             cluster_id=self._logs.cluster_id,
@@ -196,12 +196,12 @@ class BrokerApp:
 
     # --- putting together
 
-    def _make_broker(self, controller: Controller) -> Broker:
+    def _make_broker(self, metadata_writer: MetadataWriter) -> Broker:
         ports = self._ports
         pacing = Pacing(Slices(ports.clock, self._lookers))
         self._groups = GroupCoordinator(
             image=self._image,
-            controller=controller,
+            metadata_writer=metadata_writer,
             replicas=self._replicas,
             clock=ports.clock,
             random=ports.random,
@@ -219,7 +219,7 @@ class BrokerApp:
         )
         self._transactions = TransactionCoordinator(
             image=self._image,
-            controller=controller,
+            metadata_writer=metadata_writer,
             replicas=self._replicas,
             clock=ports.clock,
             tasks=ports.tasks,
@@ -232,7 +232,7 @@ class BrokerApp:
             clock=ports.clock,
             random=ports.random,
             image=self._image,
-            controller=controller,
+            metadata_writer=metadata_writer,
             replicas=self._replicas,
             logs=self._logs,
             authorizer=AllowAll(),

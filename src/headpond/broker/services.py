@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
     from headpond.broker.replicas.replicas import Replicas
     from headpond.broker.security.authorizer import Authorizer
-    from headpond.cluster.controller import Controller
     from headpond.cluster.image import MetadataImage
+    from headpond.cluster.metadata_writer import MetadataWriter
     from headpond.config.broker import BrokerSettings
     from headpond.ports import Clock, Random
     from headpond.storage.manager import LogManager
@@ -26,7 +26,7 @@ class Broker:
     clock: Clock
     random: Random
     image: MetadataImage
-    controller: Controller
+    metadata_writer: MetadataWriter
     replicas: Replicas
     logs: LogManager
     authorizer: Authorizer

@@ -97,7 +97,7 @@ def _run(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) 
 
 
 def _is_config_error(error: ValueError) -> bool:
-    from headpond.config.setting import ConfigError
+    from headpond.config.definition import ConfigError
 
     return isinstance(error, ConfigError)
 

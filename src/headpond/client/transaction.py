@@ -24,7 +24,7 @@ from typing import Any
 from headpond.client.client import Client
 from headpond.client.coordinators import Kind, ask_coordinator
 from headpond.client.errors import refusal
-from headpond.client.groups import GroupOffset
+from headpond.client.group_admin import GroupOffset
 from headpond.client.outbox import Identity
 from headpond.client.routing import topics_of
 from headpond.model import ErrorCode, TopicPartition, invariant

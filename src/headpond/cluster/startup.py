@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from headpond.cluster import keys
-from headpond.cluster.controller import PLANS_MAX, TIMEOUT_MS, Controller
 from headpond.cluster.ids import id_text, new_uuid
+from headpond.cluster.metadata_writer import PLANS_MAX, TIMEOUT_MS, MetadataWriter
 from headpond.cluster.rows import BrokerRow, ClusterRow, Endpoint, FeatureRow, PartitionState, encode
-from headpond.cluster.transactions import chunks_of
+from headpond.cluster.store_transaction import chunks_of
 from headpond.model import BrokerError, ErrorCode, TopicId
 from headpond.ports import Committed, Compare, Delete, Put
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 async def join_cluster(
-    controller: Controller,
+    metadata_writer: MetadataWriter,
     *,
     endpoints: Sequence[Endpoint],
     rack: str | None = None,
@@ -35,26 +35,26 @@ async def join_cluster(
 ) -> str:
     """Do all of it; the follower must have been started. ``endpoints`` are the addresses that clients are told, with
     real ports. ``cluster_id``: what the data folder says, if it says something. Returns the cluster's id."""
-    found = await found_cluster(controller, cluster_id, features or {})
-    await finalize_new(controller, features or {})
-    await register(controller, endpoints=endpoints, rack=rack, lease=lease)
-    for topic_id in sorted(controller.image.loose):
-        await controller.sweep(topic_id)
-    await bump_leader_epochs(controller)
+    found = await found_cluster(metadata_writer, cluster_id, features or {})
+    await finalize_new(metadata_writer, features or {})
+    await register(metadata_writer, endpoints=endpoints, rack=rack, lease=lease)
+    for topic_id in sorted(metadata_writer.image.loose):
+        await metadata_writer.sweep(topic_id)
+    await bump_leader_epochs(metadata_writer)
     return found
 
 
-async def found_cluster(controller: Controller, cluster_id: str | None, features: Mapping[str, int]) -> str:
+async def found_cluster(metadata_writer: MetadataWriter, cluster_id: str | None, features: Mapping[str, int]) -> str:
     """Make sure that the cluster has an id, and finalize ``features`` when it is new."""
-    wanted = cluster_id or id_text(new_uuid(controller.random))
-    deadline = _deadline(controller)
-    if not controller.image.cluster_id:
+    wanted = cluster_id or id_text(new_uuid(metadata_writer.random))
+    deadline = _deadline(metadata_writer)
+    if not metadata_writer.image.cluster_id:
         compares = [Compare(keys.CLUSTER, 0)]
         puts = [Put(keys.CLUSTER, encode(ClusterRow(wanted)))]
         puts += [Put(keys.feature(name), encode(FeatureRow(level))) for name, level in sorted(features.items())]
-        outcome = await controller.transact(compares, puts, deadline)
-        await controller.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
-    found = controller.image.cluster_id
+        outcome = await metadata_writer.transact(compares, puts, deadline)
+        await metadata_writer.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
+    found = metadata_writer.image.cluster_id
     if cluster_id is not None and cluster_id != found:
         raise BrokerError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -63,71 +63,71 @@ async def found_cluster(controller: Controller, cluster_id: str | None, features
     return found
 
 
-async def finalize_new(controller: Controller, features: Mapping[str, int]) -> None:
+async def finalize_new(metadata_writer: MetadataWriter, features: Mapping[str, int]) -> None:
     """Finalize what an earlier version of the program did not know. Other brokers might be of such a version still:
     with any of them registered everything stays as it is."""
-    image = controller.image
-    if any(broker_id != controller.broker_id for broker_id in image.brokers):
+    image = metadata_writer.image
+    if any(broker_id != metadata_writer.broker_id for broker_id in image.brokers):
         return
     missing = {keys.feature(name): level for name, level in sorted(features.items()) if name not in image.features}
     if missing:
         compares = [Compare(key, 0) for key in missing]
         puts = [Put(key, encode(FeatureRow(level))) for key, level in missing.items()]
-        outcome = await controller.transact(compares, puts, _deadline(controller))
-        await controller.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
+        outcome = await metadata_writer.transact(compares, puts, _deadline(metadata_writer))
+        await metadata_writer.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
 
 
 async def register(
-    controller: Controller, *, endpoints: Sequence[Endpoint], rack: str | None = None, lease: int | None = None
+    metadata_writer: MetadataWriter, *, endpoints: Sequence[Endpoint], rack: str | None = None, lease: int | None = None
 ) -> int:
     """Register this incarnation of the broker and return its epoch. A former registration is removed first, so that the
     key is created anew: the revision of its creation is the broker epoch, and grows with every start."""
-    key = keys.broker(controller.broker_id)
-    incarnation = id_text(new_uuid(controller.random))
+    key = keys.broker(metadata_writer.broker_id)
+    incarnation = id_text(new_uuid(metadata_writer.random))
     put = Put(key, encode(BrokerRow(tuple(endpoints), incarnation, rack)), lease)
-    deadline = _deadline(controller)
+    deadline = _deadline(metadata_writer)
     for _ in range(PLANS_MAX):
-        revision = controller.image.key_revision(key)
+        revision = metadata_writer.image.key_revision(key)
         operation: Put | Delete = Delete(key) if revision else put
-        outcome = await controller.transact([Compare(key, revision)], [operation], deadline)
-        await controller.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
-        registered = controller.image.brokers.get(controller.broker_id)
+        outcome = await metadata_writer.transact([Compare(key, revision)], [operation], deadline)
+        await metadata_writer.follower.wait_for(outcome.revision, timeout_s=TIMEOUT_MS / 1000)
+        registered = metadata_writer.image.brokers.get(metadata_writer.broker_id)
         if registered is not None and registered.incarnation == incarnation:
             return registered.epoch
     raise BrokerError(
         ErrorCode.DUPLICATE_BROKER_REGISTRATION,
-        f"somebody else keeps registering as broker {controller.broker_id}",
+        f"somebody else keeps registering as broker {metadata_writer.broker_id}",
     )
 
 
-async def bump_leader_epochs(controller: Controller) -> int:
+async def bump_leader_epochs(metadata_writer: MetadataWriter) -> int:
     """Raise the leader epoch of every partition that this broker leads; returns how many there were."""
     due = {
         (topic.topic_id, index): state.leader_epoch
-        for topic in controller.image.topics.values()
+        for topic in metadata_writer.image.topics.values()
         for index, state in enumerate(topic.partitions)
-        if state.leader == controller.broker_id
+        if state.leader == metadata_writer.broker_id
     }
     count = len(due)
-    deadline = _deadline(controller)
+    deadline = _deadline(metadata_writer)
     for _ in range(PLANS_MAX):
         if not due:
             return count
-        last_revision = controller.image.revision
+        last_revision = metadata_writer.image.revision
         for some in chunks_of(list(due), fixed_operations=0, operations_each=2):
-            part = _bumps(controller, some)
-            compares = [Compare(write.key, controller.image.key_revision(write.key)) for write in part]
-            outcome = await controller.transact(compares, part, deadline)
+            part = _bumps(metadata_writer, some)
+            compares = [Compare(write.key, metadata_writer.image.key_revision(write.key)) for write in part]
+            outcome = await metadata_writer.transact(compares, part, deadline)
             last_revision = max(last_revision, outcome.revision)
             if not isinstance(outcome, Committed):
                 log.info("somebody else changes partitions of this broker; looking again")
-        await controller.follower.wait_for(last_revision, timeout_s=TIMEOUT_MS / 1000)
-        due = {at: epoch for at, epoch in due.items() if _still_at(controller, at, epoch)}
+        await metadata_writer.follower.wait_for(last_revision, timeout_s=TIMEOUT_MS / 1000)
+        due = {at: epoch for at, epoch in due.items() if _still_at(metadata_writer, at, epoch)}
     raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, "the leader epochs could not be raised")
 
 
-def _bumps(controller: Controller, due: Iterable[tuple[TopicId, int]]) -> list[Put | Delete]:
-    image = controller.image
+def _bumps(metadata_writer: MetadataWriter, due: Iterable[tuple[TopicId, int]]) -> list[Put | Delete]:
+    image = metadata_writer.image
     puts: list[Put | Delete] = []
     for topic_id, index in due:
         name = image.topic_names.get(topic_id)
@@ -141,11 +141,11 @@ def _bumps(controller: Controller, due: Iterable[tuple[TopicId, int]]) -> list[P
     return puts
 
 
-def _still_at(controller: Controller, at: tuple[TopicId, int], epoch: int) -> bool:
-    name = controller.image.topic_names.get(at[0])
-    state: PartitionState | None = controller.image.partition(name, at[1]) if name is not None else None
-    return state is not None and state.leader == controller.broker_id and state.leader_epoch == epoch
+def _still_at(metadata_writer: MetadataWriter, at: tuple[TopicId, int], epoch: int) -> bool:
+    name = metadata_writer.image.topic_names.get(at[0])
+    state: PartitionState | None = metadata_writer.image.partition(name, at[1]) if name is not None else None
+    return state is not None and state.leader == metadata_writer.broker_id and state.leader_epoch == epoch
 
 
-def _deadline(controller: Controller) -> float:
-    return controller.clock.monotonic() + TIMEOUT_MS / 1000
+def _deadline(metadata_writer: MetadataWriter) -> float:
+    return metadata_writer.clock.monotonic() + TIMEOUT_MS / 1000

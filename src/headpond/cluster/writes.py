@@ -1,5 +1,5 @@
 """What a plan means as operations on the store. Pure. The order of the keys of something too large for one transaction
-is argued in ``controller``."""
+is argued in ``metadata_writer``."""
 
 from __future__ import annotations
 

@@ -12,11 +12,11 @@ from types import MappingProxyType
 import msgspec
 
 from headpond.config.compaction import CompactionSettings
+from headpond.config.definition import INT_MAX, ConfigError, Value, shortened, trimmed, whole_number
 from headpond.config.effective import Effective
 from headpond.config.groups import GroupSettings
 from headpond.config.listeners import Listener, parse_address, parse_listeners
 from headpond.config.log import LogConfig
-from headpond.config.setting import INT_MAX, ConfigError, Value, shortened, trimmed, whole_number
 from headpond.config.topics import log_defaults, topic_config
 from headpond.config.transactions import TransactionSettings
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headpond.config.settings import listener_base
-from headpond.config.topic_settings import BROKER_NAMES
+from headpond.config.known.topics import BROKER_NAMES
+from headpond.config.registry import listener_base
 
 _TOPIC = {
     "cleanup.policy": "What happens to old records: delete removes segments past the retention, compact keeps the last "
@@ -271,7 +271,7 @@ def documentation(kind: str, name: str) -> str | None:
 
 
 def _broker(name: str) -> str | None:
-    from headpond.config.settings import broker_setting
+    from headpond.config.registry import broker_setting
 
     if name in _BROKER:
         return _BROKER[name]

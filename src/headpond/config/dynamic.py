@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from headpond.config.definition import LIST, PER_BROKER, UNKNOWN, ConfigError, Setting, Value, to_text
 from headpond.config.effective import (
     DEFAULT,
     DYNAMIC_DEFAULT,
     DYNAMIC_TOPIC,
     Effective,
 )
-from headpond.config.setting import LIST, PER_BROKER, UNKNOWN, ConfigError, Setting, Value, to_text
-from headpond.config.settings import (
+from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.registry import (
     LISTENER_PREFIX,
     broker_setting,
     broker_settings,
@@ -25,7 +26,6 @@ from headpond.config.settings import (
     listener_base,
     topic_setting,
 )
-from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
 from headpond.model import BrokerError, ErrorCode
 
 CLIENT_METRICS = 7
@@ -114,7 +114,7 @@ def describe_broker_default(effective: Effective, names: Collection[str] | None)
 
 
 def describe_group(overrides: Mapping[str, str], effective: Effective, names: Collection[str] | None) -> list[Row]:
-    from headpond.config.other_settings import GROUP_BROKER_NAMES, GROUP_SETTINGS
+    from headpond.config.known.others import GROUP_BROKER_NAMES, GROUP_SETTINGS
 
     rows = []
     for name, setting in GROUP_SETTINGS.items():
@@ -132,7 +132,7 @@ def describe_group(overrides: Mapping[str, str], effective: Effective, names: Co
 
 
 def describe_client_metrics(overrides: Mapping[str, str], names: Collection[str] | None) -> list[Row]:
-    from headpond.config.other_settings import CLIENT_METRICS_SETTINGS
+    from headpond.config.known.others import CLIENT_METRICS_SETTINGS
 
     rows = []
     for name, setting in CLIENT_METRICS_SETTINGS.items():
@@ -330,7 +330,7 @@ def _check_threads(name: str, before: Value, after: Value) -> None:
 
 
 def check_group(configs: Mapping[str, str], effective: Effective) -> None:
-    from headpond.config import other_settings
+    from headpond.config.known import others as other_settings
 
     try:
         other_settings.check_group(configs, effective)
@@ -339,7 +339,7 @@ def check_group(configs: Mapping[str, str], effective: Effective) -> None:
 
 
 def check_client_metrics(configs: Mapping[str, str]) -> None:
-    from headpond.config import other_settings
+    from headpond.config.known import others as other_settings
 
     try:
         other_settings.check_client_metrics(configs)
@@ -364,6 +364,6 @@ def _lookup(kind: str) -> Callable[[str], Setting | None]:
         return topic_setting
     if kind == "broker":
         return broker_setting
-    from headpond.config.other_settings import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS
+    from headpond.config.known.others import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS
 
     return (GROUP_SETTINGS if kind == "group" else CLIENT_METRICS_SETTINGS).get

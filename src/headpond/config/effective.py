@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from headpond.config.setting import Value, to_text
-from headpond.config.settings import broker_setting, broker_settings, family
-from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.definition import Value, to_text
+from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.registry import broker_setting, broker_settings, family
 
 if TYPE_CHECKING:
     from headpond.config.broker import BrokerSettings

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from headpond.config.setting import INT_MAX, trimmed, whole_number
+from headpond.config.definition import INT_MAX, trimmed, whole_number
 
 
 class GroupTimes(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from headpond.config.setting import ConfigError, shortened, whole_number
+from headpond.config.definition import ConfigError, shortened, whole_number
 
 _WILDCARDS = ("", "0.0.0.0", "::")
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from headpond.config.definition import ConfigError, InvalidValue
 from headpond.config.effective import Effective
-from headpond.config.setting import ConfigError, InvalidValue
-from headpond.config.settings import broker_setting, broker_settings, family, topic_setting
+from headpond.config.registry import broker_setting, broker_settings, family, topic_setting
 from headpond.config.without_effect import OF_AUTHORIZERS, refusal
 
 PREFIX = "HEADPOND_"
@@ -194,7 +194,7 @@ def _check(given: Given) -> None:
 
 
 def _unknown(given: Given) -> str:
-    from headpond.config.topic_settings import BROKER_NAMES
+    from headpond.config.known.topics import BROKER_NAMES
 
     if topic_setting(given.name) is not None:
         names = BROKER_NAMES.get(given.name)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from headpond.config.definition import Value
+from headpond.config.known.topics import TOPIC_SETTINGS
 from headpond.config.log import LogConfig
-from headpond.config.setting import Value
-from headpond.config.topic_settings import TOPIC_SETTINGS
 
 if TYPE_CHECKING:
     from headpond.config.broker import BrokerSettings

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headpond.config.setting import Setting
-from headpond.config.settings import LISTENER_PREFIX, broker_setting
+from headpond.config.definition import Setting
+from headpond.config.registry import LISTENER_PREFIX, broker_setting
 
 _NO_AUTHORIZER = "this broker has no authorizer, and every client may do everything"
 _NO_AUTHENTICATION = "this broker serves PLAINTEXT listeners only, without authentication or encryption"

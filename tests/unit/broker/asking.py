@@ -60,13 +60,13 @@ class Asker:
             clock=cluster.clock,
             random=cluster.random,
             image=cluster.image,
-            controller=cluster.controller,
+            metadata_writer=cluster.metadata_writer,
             replicas=None,  # type: ignore[arg-type]
             logs=None,  # type: ignore[arg-type]
             authorizer=authorizer or AllowAll(),
             groups=GroupCoordinator(
                 image=cluster.image,
-                controller=cluster.controller,
+                metadata_writer=cluster.metadata_writer,
                 replicas=NoReplicas(),  # type: ignore[arg-type]
                 clock=cluster.clock,
                 random=cluster.random,
@@ -76,7 +76,7 @@ class Asker:
             ),
             transactions=TransactionCoordinator(
                 image=cluster.image,
-                controller=cluster.controller,
+                metadata_writer=cluster.metadata_writer,
                 replicas=NoReplicas(),  # type: ignore[arg-type]
                 clock=cluster.clock,
                 tasks=cluster.tasks,

@@ -130,7 +130,7 @@ class Coordinators(Asker):
     """A broker that coordinates every group and every transactional id, with both logs in memory."""
 
     async def start(self, *, leads: bool = True) -> Coordinators:
-        await self.cluster.controller.create_topic(NewTopic(TOPIC, 1, 1), timeout_ms=1_000)
+        await self.cluster.metadata_writer.create_topic(NewTopic(TOPIC, 1, 1), timeout_ms=1_000)
         self.homes: dict[str, RefusingHome] = {}
         for coordinator, key in ((self.broker.groups, GROUP), (self.broker.transactions, ID)):
             self.homes[key] = coordinator.runtime._home = RefusingHome()

@@ -90,12 +90,16 @@ class FakeController:
 class World:
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
         self.image = FakeImage()
-        self.controller = FakeController(self.image)
+        self.metadata_writer = FakeController(self.image)
         settings = Effective(static or {}).settings
         clock = SystemClock()
         slices = Slices(clock, SimulatedWorkers(clock))
         self.broker: Any = SimpleNamespace(
-            settings=settings, image=self.image, controller=self.controller, clock=clock, pacing=Pacing(slices)
+            settings=settings,
+            image=self.image,
+            metadata_writer=self.metadata_writer,
+            clock=clock,
+            pacing=Pacing(slices),
         )
 
     def context(self, version: int) -> Context:
@@ -254,7 +258,7 @@ def test_a_change_that_somebody_else_made_meanwhile_is_kept() -> None:
     def somebody_else() -> None:
         world.image.stored["topic", "cfg-a"] = {"segment.ms": "7"}
 
-    world.controller.meanwhile = somebody_else
+    world.metadata_writer.meanwhile = somebody_else
     world.increment((TOPIC, "cfg-a", [("retention.ms", SET, "6")]))
     assert world.image.stored["topic", "cfg-a"] == {"segment.ms": "7", "retention.ms": "6"}
 
@@ -265,7 +269,7 @@ def test_a_change_is_checked_again_against_what_somebody_else_made_meanwhile() -
     def somebody_else() -> None:
         world.image.stored["topic", "cfg-a"] = {"max.compaction.lag.ms": "5"}
 
-    world.controller.meanwhile = somebody_else
+    world.metadata_writer.meanwhile = somebody_else
     [answer] = world.increment((TOPIC, "cfg-a", [("min.compaction.lag.ms", SET, "6")]))
     assert answer[2] == ErrorCode.INVALID_CONFIG
     assert world.image.stored["topic", "cfg-a"] == {"max.compaction.lag.ms": "5"}
@@ -273,7 +277,7 @@ def test_a_change_is_checked_again_against_what_somebody_else_made_meanwhile() -
 
 def test_a_topic_that_is_deleted_meanwhile_is_told_as_not_existing() -> None:
     world = World()
-    world.controller.meanwhile = lambda: world.image.topics.clear()
+    world.metadata_writer.meanwhile = lambda: world.image.topics.clear()
     assert world.increment((TOPIC, "cfg-a", [("retention.ms", SET, "6")])) == [
         [TOPIC, "cfg-a", 3, "The topic 'cfg-a' does not exist."]
     ]

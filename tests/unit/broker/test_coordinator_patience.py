@@ -98,7 +98,7 @@ class Slow(Home):
 
 def test_a_commit_that_is_not_durable_in_time_is_coordinator_not_available_and_may_count_later() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await cluster.controller.create_topic(NewTopic("payments", 1, 1), timeout_ms=1_000)
+        await cluster.metadata_writer.create_topic(NewTopic("payments", 1, 1), timeout_ms=1_000)
         groups = Asker(cluster).broker.groups
         groups.runtime._home = Slow(cluster.clock)
         assert await groups.topic.leader_for("readers") == 1

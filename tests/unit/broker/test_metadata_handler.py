@@ -43,7 +43,9 @@ def shown(response: Any) -> list[tuple[int, str | None]]:
 
 
 async def make(asker: Asker, *names: str, partitions: int = 1) -> list[bytes]:
-    return [(await asker.cluster.controller.create_topic(NewTopic(name, partitions, 1))).topic_id for name in names]
+    return [
+        (await asker.cluster.metadata_writer.create_topic(NewTopic(name, partitions, 1))).topic_id for name in names
+    ]
 
 
 async def settled(asker: Asker) -> None:
@@ -215,7 +217,7 @@ def test_leaders_and_replicas_that_the_asker_can_not_reach(version: int, errors:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         cluster = await SmallCluster(server, clock).start()
         three_brokers(server)
-        topic_id = (await cluster.controller.create_topic(NewTopic("a", 3, 1))).topic_id
+        topic_id = (await cluster.metadata_writer.create_topic(NewTopic("a", 3, 1))).topic_id
         leaders = (1, 2, 9)  # reachable; only through another listener; nobody
         server.transact(
             [],

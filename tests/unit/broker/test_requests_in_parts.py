@@ -35,7 +35,7 @@ UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def with_wide_topic(broker: Coordinators) -> None:
-    await broker.cluster.controller.create_topic(NewTopic(WIDE, PARTITIONS, 1), timeout_ms=60_000)
+    await broker.cluster.metadata_writer.create_topic(NewTopic(WIDE, PARTITIONS, 1), timeout_ms=60_000)
 
 
 def told(answer: Any) -> list[tuple[str, list[tuple[int, int]]]]:

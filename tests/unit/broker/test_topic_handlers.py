@@ -378,8 +378,8 @@ class Only:
 
 def test_whoever_may_not_is_told_so_and_nothing_more() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await cluster.controller.create_topic(NewTopic("seen", 1, 1))
-        await cluster.controller.create_topic(NewTopic("hidden", 1, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("seen", 1, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("hidden", 1, 1))
         hidden_id = cluster.image.topics["hidden"].topic_id
         asker = Asker(cluster, authorizer=Only((Operation.CREATE, "mine"), (Operation.DESCRIBE, "seen")))
         results = await create(asker, new("mine"), new("other"))

@@ -56,7 +56,7 @@ class Coordinated(Asker):
     """A broker that coordinates every transactional id, with the log in memory."""
 
     async def start(self) -> None:
-        await self.cluster.controller.create_topic(NewTopic("payments", 2, 1), timeout_ms=1_000)
+        await self.cluster.metadata_writer.create_topic(NewTopic("payments", 2, 1), timeout_ms=1_000)
         self.transactions = self.broker.transactions
         self.transactions.runtime._home = Home()
         self.cluster.image.features["transaction.version"] = 2
@@ -356,7 +356,7 @@ def test_offset_commits_before_version_4_do_not_know_abortable() -> None:
 
 def test_an_id_that_is_not_at_hand_is_fetched_for_the_next_time() -> None:
     async def scenario(broker: Coordinated) -> None:
-        ids = broker.cluster.controller.producer_ids
+        ids = broker.cluster.metadata_writer.producer_ids
         while ids.take_nowait() is not None:
             pass
         assert broker.transactions.take_nowait() is None

@@ -10,7 +10,7 @@ from headpond.cli.common.arguments import offset_number
 from headpond.cli.groups.command import shift_number, topic_option
 from headpond.cli.groups.show import PartitionLag, partitions_in_words
 from headpond.cli.main import main
-from headpond.client.groups import GroupOffset
+from headpond.client.group_admin import GroupOffset
 from headpond.model import TopicPartition
 
 ORDERS = TopicPartition("orders", 0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headpond.client import Client, ClientError
-from headpond.client.groups import GroupOffset, Groups, ListedGroup
+from headpond.client.group_admin import GroupOffset, Groups, ListedGroup
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.codec import encoder
 from headpond.protocol.schema.consumer_protocol import ConsumerProtocolAssignment

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
-from headpond.cluster.controller import Controller
 from headpond.cluster.follower import ImageFollower
 from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.rows import Endpoint
 from headpond.cluster.startup import join_cluster
 from headpond.config.broker import TopicDefaults
@@ -65,7 +65,7 @@ class SmallCluster:
         self.store = RacyStore(server, clock, latency_s=lambda: 0.001)
         self.image = MetadataImage()
         self.follower = ImageFollower(self.store, self.image, clock, self.tasks)
-        self.controller = Controller(
+        self.metadata_writer = MetadataWriter(
             broker_id=broker_id,
             store=self.store,
             follower=self.follower,
@@ -77,10 +77,10 @@ class SmallCluster:
         )
 
     async def start(self, *, rack: str | None = None, features: Mapping[str, int] | None = None) -> SmallCluster:
-        broker_id = self.controller.broker_id
+        broker_id = self.metadata_writer.broker_id
         endpoint = Endpoint("PLAINTEXT", "PLAINTEXT", f"broker{broker_id}.example", 9092)
         await self.follower.start()
-        await join_cluster(self.controller, endpoints=[endpoint], rack=rack, features=features)
+        await join_cluster(self.metadata_writer, endpoints=[endpoint], rack=rack, features=features)
         return self
 
 

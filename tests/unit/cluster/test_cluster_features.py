@@ -23,7 +23,7 @@ OFF = FeatureChange("transaction.version", 0, ChangeKind.SAFE_DOWNGRADE)
 def test_a_feature_that_was_turned_off_stays_off_over_a_start() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         cluster = await SmallCluster(server, clock).start(features=OF_A_NEW_CLUSTER)
-        await cluster.controller.update_features([OFF])
+        await cluster.metadata_writer.update_features([OFF])
         assert cluster.image.features["transaction.version"] == 0
         again = await SmallCluster(server, clock).start(features=OF_A_NEW_CLUSTER)
         assert again.image.features == {**OF_A_NEW_CLUSTER, "transaction.version": 0}
@@ -35,7 +35,7 @@ def test_all_changes_are_made_or_none() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         cluster = await SmallCluster(server, clock).start(features=OF_A_NEW_CLUSTER)
         with pytest.raises(BrokerError) as raised:
-            await cluster.controller.update_features([OFF, FeatureChange("group.version", 9, ChangeKind.UPGRADE)])
+            await cluster.metadata_writer.update_features([OFF, FeatureChange("group.version", 9, ChangeKind.UPGRADE)])
         assert raised.value.code is ErrorCode.INVALID_UPDATE_VERSION
         assert cluster.image.features == OF_A_NEW_CLUSTER
 
@@ -45,7 +45,7 @@ def test_all_changes_are_made_or_none() -> None:
 def test_trying_changes_nothing() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         cluster = await SmallCluster(server, clock).start(features=OF_A_NEW_CLUSTER)
-        await cluster.controller.update_features([OFF], validate_only=True)
+        await cluster.metadata_writer.update_features([OFF], validate_only=True)
         assert cluster.image.features == OF_A_NEW_CLUSTER
 
     simulate(scenario)
@@ -59,7 +59,7 @@ def test_what_somebody_else_changed_meanwhile_is_looked_at_again() -> None:
         cluster = await SmallCluster(server, clock).start(features=levels)
         server.transact([], [Put(keys.feature("transaction.version"), b'{"level": 2}')])  # the image does not know yet
         assert cluster.image.features["transaction.version"] == 1
-        await cluster.controller.update_features([OFF])
+        await cluster.metadata_writer.update_features([OFF])
         assert cluster.image.features["transaction.version"] == 0
 
     simulate(scenario)

@@ -93,7 +93,7 @@ def test_those_who_wait_go_on_after_the_subscribers_have_heard() -> None:
         cluster = await SmallCluster(server, clock).start()
         heard: list[str] = []
         cluster.follower.subscribe(lambda delta: heard.extend(delta.topics_created))
-        await cluster.controller.create_topic(NewTopic("a", 1, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
         assert heard == ["a"]
 
     simulate(scenario)

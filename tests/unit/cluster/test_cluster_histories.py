@@ -45,28 +45,30 @@ async def one_client(cluster: SmallCluster, draw: random.Random, history: Histor
 
 
 async def one_change(cluster: SmallCluster, draw: random.Random, history: History, ids: set[bytes]) -> None:
-    controller, name = cluster.controller, draw.choice(NAMES)
+    metadata_writer, name = cluster.metadata_writer, draw.choice(NAMES)
     known = cluster.image.topics.get(name)
     kind = draw.choice(["create", "delete", "enlarge", "configs"])
     try:
         if kind == "create":
-            planned = await controller.create_topic(NewTopic(name, draw.choice([1, 3, 200]), 1), timeout_ms=TIMEOUT_MS)
+            planned = await metadata_writer.create_topic(
+                NewTopic(name, draw.choice([1, 3, 200]), 1), timeout_ms=TIMEOUT_MS
+            )
             assert planned.topic_id not in ids, "an id was used twice"
             ids.add(planned.topic_id)
             history.created[planned.topic_id] = name
         elif kind == "delete" and known is not None:
             history.doubtful.add(known.topic_id)
-            await controller.delete_topic(known.topic_id, timeout_ms=TIMEOUT_MS)
+            await metadata_writer.delete_topic(known.topic_id, timeout_ms=TIMEOUT_MS)
             history.gone.add(known.topic_id)
         elif kind == "enlarge" and known is not None:
             total = len(known.partitions) + draw.choice([1, 150])
-            await controller.create_partitions(MorePartitions(name, total), timeout_ms=TIMEOUT_MS)
+            await metadata_writer.create_partitions(MorePartitions(name, total), timeout_ms=TIMEOUT_MS)
             now = cluster.image.topics.get(name)
             if now is not None and now.topic_id == known.topic_id:
                 history.partitions_least[known.topic_id] = total
         elif kind == "configs":
             change = {"retention.ms": str(draw.randrange(9))}
-            await controller.alter_configs("topic", name, lambda now: {**now, **change}, timeout_ms=TIMEOUT_MS)
+            await metadata_writer.alter_configs("topic", name, lambda now: {**now, **change}, timeout_ms=TIMEOUT_MS)
         history.answers += 1
     except BrokerError as error:
         assert error.code in {
@@ -89,7 +91,7 @@ def test_what_was_answered_holds_and_all_brokers_see_the_same(seed: int) -> None
         draw, history, ids = random.Random(seed), History(), set[bytes]()
         brokers = [await SmallCluster(server, clock, broker_id=n).start() for n in (1, 2)]
         for broker in brokers:
-            broker.random._random.seed(seed * 10 + broker.controller.broker_id)
+            broker.random._random.seed(seed * 10 + broker.metadata_writer.broker_id)
         await asyncio.gather(
             *(one_client(broker, random.Random(draw.random()), history, ids) for broker in brokers for _ in range(2))
         )

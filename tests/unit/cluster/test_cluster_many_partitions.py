@@ -42,14 +42,14 @@ def test_subscribers_hear_of_many_partitions_in_pieces_and_the_loop_turns_in_bet
         counting = asyncio.ensure_future(count_turns())
         cluster.follower.subscribe(hear, in_pieces=True)
         cluster.follower.subscribe(wholes.append)
-        await cluster.controller.create_topic(NewTopic("a", MANY, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", MANY, 1))
         assert sum(heard.values()) == MANY, "who made the topic goes on when all have heard of it"
         assert max(heard.values()) <= IN_ONE_PIECE
         assert [delta.topics_created for delta in pieces if delta.partitions] == [(), (), ("a",)]
         (whole,) = [delta for delta in wholes if delta.topics_created]
         assert len(whole.partitions) == MANY
         heard.clear()
-        await cluster.controller.delete_topic(cluster.image.topics["a"].topic_id)
+        await cluster.metadata_writer.delete_topic(cluster.image.topics["a"].topic_id)
         assert sum(heard.values()) == MANY and max(heard.values()) <= IN_ONE_PIECE
         counting.cancel()
 
@@ -75,7 +75,7 @@ def test_a_revision_that_is_still_being_told_is_waited_for() -> None:
 
         waiting: list[asyncio.Future[None]] = []
         follower.subscribe(hear, in_pieces=True)
-        await cluster.controller.create_topic(NewTopic("a", MANY, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", MANY, 1))
         await waiting[0]
         assert waited == [MANY]
 
@@ -94,10 +94,10 @@ def test_no_more_partitions_are_written_down_than_a_transaction_takes(monkeypatc
             return made
 
         monkeypatch.setattr(writes, "partition_puts", count)
-        await cluster.controller.create_topic(NewTopic("a", MANY, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", MANY, 1))
         assert sum(sizes) == MANY and max(sizes) <= STORE_OPERATIONS_MAX
         sizes.clear()
-        await cluster.controller.create_partitions(MorePartitions("a", 2 * MANY, None))
+        await cluster.metadata_writer.create_partitions(MorePartitions("a", 2 * MANY, None))
         assert sum(sizes) == MANY and max(sizes) <= STORE_OPERATIONS_MAX
         assert len(cluster.image.topics["a"].partitions) == 2 * MANY
         assert not cluster.image.loose

@@ -55,9 +55,9 @@ def test_a_data_folder_of_another_cluster_is_refused() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         cluster = await SmallCluster(server, clock).start()
         with pytest.raises(BrokerError) as caught:
-            await found_cluster(cluster.controller, "AAAAAAAAAAAAAAAAAAAAAA", {})
+            await found_cluster(cluster.metadata_writer, "AAAAAAAAAAAAAAAAAAAAAA", {})
         assert caught.value.code is ErrorCode.INCONSISTENT_CLUSTER_ID
-        assert await found_cluster(cluster.controller, cluster.image.cluster_id, {}) == cluster.image.cluster_id
+        assert await found_cluster(cluster.metadata_writer, cluster.image.cluster_id, {}) == cluster.image.cluster_id
 
     simulate(scenario)
 
@@ -81,7 +81,7 @@ def test_every_start_is_another_incarnation_with_a_larger_broker_epoch() -> None
 def test_a_start_survives_a_lost_answer_at_any_of_its_writes(nth: int, outcome: str) -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         first = await SmallCluster(server, clock).start()
-        await first.controller.create_topic(NewTopic("a", 3, 1))
+        await first.metadata_writer.create_topic(NewTopic("a", 3, 1))
         former = first.image.brokers[1]
         again = SmallCluster(server, clock)
         again.random.random_bytes(1)
@@ -107,7 +107,7 @@ def test_a_start_survives_a_lost_answer_at_any_of_its_writes(nth: int, outcome: 
 def test_each_start_raises_every_leader_epoch_that_the_broker_holds_and_no_other() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         first = await SmallCluster(server, clock, broker_id=1).start()
-        await first.controller.create_topic(NewTopic("mine", 300, 1))
+        await first.metadata_writer.create_topic(NewTopic("mine", 300, 1))
         other = await SmallCluster(server, clock, broker_id=2).start()
         assert set(epochs(other)) == {0}
         again = await SmallCluster(server, clock, broker_id=1).start()
@@ -123,7 +123,7 @@ def test_each_start_raises_every_leader_epoch_that_the_broker_holds_and_no_other
 def test_a_partition_that_somebody_else_changes_during_the_start_is_raised_all_the_same() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         first = await SmallCluster(server, clock).start()
-        await first.controller.create_topic(NewTopic("a", 2, 1))
+        await first.metadata_writer.create_topic(NewTopic("a", 2, 1))
         (entry, _) = server.list("partitions/").entries
 
         def touch() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from headpond.config import dynamic
 from headpond.config.broker import settings_with_dynamic, topic_config
-from headpond.config.broker_settings import OWN_DEFAULTS
+from headpond.config.definition import ConfigError
 from headpond.config.dynamic import APPEND, DELETE, SET, SUBTRACT, Operation, Row, apply_operations
 from headpond.config.effective import Effective
+from headpond.config.known.broker import OWN_DEFAULTS
 from headpond.config.log import LogConfig
-from headpond.config.setting import ConfigError
 from headpond.model import BrokerError
 
 RECORDED = json.loads((Path(__file__).parent / "kafka-4.3.1-described.json").read_text())

@@ -18,15 +18,15 @@ from headpond.config.broker import (
     StorageSettings,
     TopicDefaults,
 )
-from headpond.config.broker_settings import OWN_DEFAULTS, USED_SETTINGS
 from headpond.config.compaction import CompactionSettings
+from headpond.config.definition import DOUBLE, TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
 from headpond.config.documentation import documentation
 from headpond.config.effective import Effective
 from headpond.config.groups import GroupSettings
+from headpond.config.known.broker import OWN_DEFAULTS, USED_SETTINGS
+from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
 from headpond.config.log import LogConfig
-from headpond.config.setting import DOUBLE, TYPE_NAMES, ConfigError, InvalidValue, Setting, java_double, to_text
-from headpond.config.settings import broker_setting, broker_settings, topic_setting
-from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.registry import broker_setting, broker_settings, topic_setting
 from headpond.config.transactions import TransactionSettings
 
 KAFKA = json.loads((Path(__file__).parent / "kafka-4.3.1-settings.json").read_text())
@@ -222,7 +222,7 @@ def test_settings_in_use_are_found_without_loading_the_rest() -> None:
         "import sys\n"
         "from headpond.config.sources import load\n"
         "load({'listen': '127.0.0.1:0', 'data-dir': 'x'}, ['log.segment.bytes=2097152'], {'HOME': '/'}, None)\n"
-        "heavy = {'headpond.config.accepted_settings', 'headpond.config.documentation', 'tomllib', 'difflib'}\n"
+        "heavy = {'headpond.config.known.accepted', 'headpond.config.documentation', 'tomllib', 'difflib'}\n"
         "print(sorted(heavy & sys.modules.keys()))\n"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from headpond.cli.config.command import run
+from headpond.config.definition import ConfigError
 from headpond.config.effective import Effective
-from headpond.config.setting import ConfigError
 from headpond.config.sources import load, variable_of
 
 

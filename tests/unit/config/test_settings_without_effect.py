@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 
 from headpond.cli.config.command import run
+from headpond.config.definition import ConfigError
 from headpond.config.dynamic import check_broker, describe_broker
 from headpond.config.effective import DEFAULT, STATIC, Effective
-from headpond.config.setting import ConfigError
-from headpond.config.settings import broker_settings
+from headpond.config.registry import broker_settings
 from headpond.config.sources import load, variable_of
 from headpond.config.without_effect import security_reason, without_effect
 

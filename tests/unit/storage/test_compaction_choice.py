@@ -7,7 +7,7 @@ import pytest
 
 from headpond.config.log import LogConfig
 from headpond.storage.compaction.choice import Dirt, Unknown, find_dirt
-from headpond.storage.compaction.groups import group_segments
+from headpond.storage.compaction.grouping import group_segments
 from headpond.storage.compaction.job import SegmentToClean
 from headpond.storage.log.segment import Segment, SegmentLimits
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 from headpond.broker.coordinators.coordinator import Coordinator
 from headpond.broker.coordinators.internal_topic import CoordinatorTopic
 from headpond.broker.replicas.replicas import Replicas
-from headpond.cluster.controller import Controller
 from headpond.cluster.delta import Delta
 from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.names import OFFSETS_TOPIC
 from headpond.config.groups import GroupSettings
 from headpond.coordination.groups.consumer import ImageTopics
@@ -37,7 +37,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         self,
         *,
         image: MetadataImage,
-        controller: Controller,
+        metadata_writer: MetadataWriter,
         replicas: Replicas,
         clock: Clock,
         random: Random,
@@ -56,7 +56,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
         topic = CoordinatorTopic(
             OFFSETS_TOPIC,
             image=image,
-            controller=controller,
+            metadata_writer=metadata_writer,
             clock=clock,
             partitions=lambda: settings().topic_partitions,
             replication_factor=lambda: settings().topic_replication_factor,

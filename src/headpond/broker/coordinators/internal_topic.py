@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from headpond.cluster.controller import Controller
 from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.topics import NewTopic
 from headpond.coordination.partition import partition_for
 from headpond.model import BrokerError, ErrorCode
@@ -29,7 +29,7 @@ class CoordinatorTopic:
         name: str,
         *,
         image: MetadataImage,
-        controller: Controller,
+        metadata_writer: MetadataWriter,
         clock: Clock,
         partitions: Callable[[], int],
         replication_factor: Callable[[], int],
@@ -38,7 +38,7 @@ class CoordinatorTopic:
         """What is called is called when the topic is made."""
         self.name = name
         self._image = image
-        self._controller = controller
+        self._metadata_writer = metadata_writer
         self._clock = clock
         self._partitions = partitions
         self._replication_factor = replication_factor
@@ -75,7 +75,7 @@ class CoordinatorTopic:
             tuple(sorted(self._configs().items())),
         )
         try:
-            await self._controller.create_topic(topic, timeout_ms=CREATION_TIMEOUT_MS)
+            await self._metadata_writer.create_topic(topic, timeout_ms=CREATION_TIMEOUT_MS)
         except BrokerError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 self._retry_s = self._clock.monotonic() + CREATION_PAUSE_S

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from headpond.broker.coordinators.coordinator import Coordinator
 from headpond.broker.coordinators.internal_topic import CoordinatorTopic
 from headpond.broker.replicas.replicas import Replicas
-from headpond.cluster.controller import Controller
 from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.names import TRANSACTIONS_TOPIC
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.slices import Slices
@@ -30,7 +30,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         self,
         *,
         image: MetadataImage,
-        controller: Controller,
+        metadata_writer: MetadataWriter,
         replicas: Replicas,
         clock: Clock,
         tasks: Tasks,
@@ -41,13 +41,13 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         self.settings = settings
         self._image = image
         self._replicas = replicas
-        self._producer_ids = controller.producer_ids
+        self._producer_ids = metadata_writer.producer_ids
         self._markers = markers
         self._is_taking_ids = False
         topic = CoordinatorTopic(
             TRANSACTIONS_TOPIC,
             image=image,
-            controller=controller,
+            metadata_writer=metadata_writer,
             clock=clock,
             partitions=lambda: settings().topic_partitions,
             replication_factor=lambda: settings().topic_replication_factor,

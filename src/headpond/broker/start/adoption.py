@@ -18,11 +18,11 @@ from itertools import count, groupby, islice
 from typing import NamedTuple
 
 from headpond.broker.start.checks import read_metadata
-from headpond.cluster.controller import Controller
 from headpond.cluster.features import OF_A_NEW_CLUSTER
 from headpond.cluster.follower import ImageFollower
 from headpond.cluster.ids import new_topic_id
 from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.names import CLUSTER_METADATA_TOPIC, is_internal
 from headpond.cluster.rows import PartitionState
 from headpond.cluster.startup import found_cluster
@@ -91,7 +91,7 @@ async def adopt(
     store = await ports.open_store(settings.storage.data_dir)
     try:
         follower = ImageFollower(store, MetadataImage(), ports.clock, ports.tasks)
-        controller = Controller(
+        metadata_writer = MetadataWriter(
             broker_id=settings.broker_id,
             store=store,
             follower=follower,
@@ -102,7 +102,7 @@ async def adopt(
             validate_topic_configs=lambda configs: check_topic(configs, settings.effective),
         )
         await read_metadata(follower, settings.storage.data_dir)
-        return await _Adoption(settings, ports, logs, controller, on_read).run(topics, dry_run=dry_run)
+        return await _Adoption(settings, ports, logs, metadata_writer, on_read).run(topics, dry_run=dry_run)
     finally:
         await logs.close()
         await ports.tasks.cancel_all()
@@ -113,16 +113,21 @@ async def adopt(
 
 class _Adoption:
     def __init__(
-        self, settings: BrokerSettings, ports: AdoptionPorts, logs: LogManager, controller: Controller, on_read: OnRead
+        self,
+        settings: BrokerSettings,
+        ports: AdoptionPorts,
+        logs: LogManager,
+        metadata_writer: MetadataWriter,
+        on_read: OnRead,
     ) -> None:
         self._settings = settings
         self._ports = ports
         self._logs = logs
-        self._controller = controller
+        self._metadata_writer = metadata_writer
         self._on_read = on_read
 
     async def run(self, topics: Collection[str] | None, *, dry_run: bool) -> list[Candidate]:
-        image, data_dir = self._controller.image, self._settings.storage.data_dir
+        image, data_dir = self._metadata_writer.image, self._settings.storage.data_dir
         is_new = not image.topics
         folders = await self._look(topics, settle=not dry_run)
         found = [self._judge(name, tuple(group)) for name, group in groupby(folders, key=lambda each: each.tp.topic)]
@@ -136,10 +141,10 @@ class _Adoption:
             for folder in each.folders
         ]
         await self._ports.workers.run(lambda: make_ready(self._ports.fs, data_dir, sound, keep_log_starts=is_new))
-        cluster_id = await found_cluster(self._controller, self._logs.cluster_id, OF_A_NEW_CLUSTER)
-        await self._controller.producer_ids.keep_above(max(folder.last_producer_id for folder in sound))
+        cluster_id = await found_cluster(self._metadata_writer, self._logs.cluster_id, OF_A_NEW_CLUSTER)
+        await self._metadata_writer.producer_ids.keep_above(max(folder.last_producer_id for folder in sound))
         for topic in planned:
-            await self._controller.adopt_topic(topic)
+            await self._metadata_writer.adopt_topic(topic)
         ours = _assigned(image, self._settings.broker_id)
         await self._logs.open(
             ours,
@@ -151,7 +156,7 @@ class _Adoption:
 
     async def _look(self, topics: Collection[str] | None, *, settle: bool) -> list[Inspected]:
         fs, workers, data_dir = self._ports.fs, self._ports.workers, self._settings.storage.data_dir
-        known = _known(self._controller.image)
+        known = _known(self._metadata_writer.image)
         found = await workers.run(lambda: strays(fs, data_dir, leave_out=known, topics=topics))
         total_bytes = sum(stray.size_bytes for stray in found)
         inspected: list[Inspected] = []
@@ -167,7 +172,7 @@ class _Adoption:
             try:
                 planned = self._plan(candidate)
                 check_adoption(
-                    self._controller.image, planned, lambda configs: check_topic(configs, self._settings.effective)
+                    self._metadata_writer.image, planned, lambda configs: check_topic(configs, self._settings.effective)
                 )
             except BrokerError as error:
                 refused = error.message

@@ -26,8 +26,8 @@ MODULES = (
     "headpond.protocol.decoding",
     "headpond.protocol.encoding",
     *(f"headpond.broker.handlers.{name}" for name in HANDLERS.values()),
-    "headpond.config.other_settings",
-    "headpond.config.accepted_settings",
+    "headpond.config.known.others",
+    "headpond.config.known.accepted",
     "headpond.config.documentation",
     "encodings.utf_16_be",  # the order of names, and their lengths
     "encodings.utf_16_le",

@@ -48,11 +48,11 @@ def print_names(kind: str, line: str) -> None:
 
 async def _names(client: Client, kind: str) -> list[str]:
     if kind == "groups":
-        from headpond.client.groups import Groups
+        from headpond.client.group_admin import Groups
 
         return [group.group_id for group in await Groups(client).all()]
     if kind == "transactions":
-        from headpond.client.transactions import Transactions
+        from headpond.client.transaction_admin import Transactions
 
         return [one.transactional_id for one in await Transactions(client).all()]
     view = await client.metadata(None)

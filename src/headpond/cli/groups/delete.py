@@ -9,7 +9,7 @@ from headpond.cli.common.failures import OK, CommandFailed
 from headpond.cli.common.output import print_json, print_line
 from headpond.cli.groups.show import unknown_group
 from headpond.client import Client
-from headpond.client.groups import EMPTY_STATES, Groups
+from headpond.client.group_admin import EMPTY_STATES, Groups
 from headpond.model import ErrorCode
 
 

@@ -12,7 +12,7 @@ from headpond.cli.common.output import Column, note, print_json, print_line, pri
 from headpond.cli.groups.show import unknown_group
 from headpond.client import Client
 from headpond.client.admin import EARLIEST, LATEST, Admin
-from headpond.client.groups import GroupOffset, Groups
+from headpond.client.group_admin import GroupOffset, Groups
 from headpond.model import ErrorCode, TopicPartition
 
 LEFT_ALONE = "its members would not notice, and commit over it: stop them first"

@@ -11,7 +11,7 @@ from headpond.cli.common.output import Column, print_json, print_line, print_tab
 from headpond.cli.common.progress import Progress
 from headpond.client import Client, ClientError
 from headpond.client.admin import LATEST, Admin
-from headpond.client.groups import GroupDescription, GroupOffset, Groups, ListedGroup
+from headpond.client.group_admin import GroupDescription, GroupOffset, Groups, ListedGroup
 from headpond.client.routing import topics_of
 from headpond.model import ErrorCode, TopicPartition
 

@@ -18,7 +18,7 @@ from headpond.cli.common.output import note
 from headpond.cli.common.printable import printable
 from headpond.cli.config.effective import load_settings
 from headpond.config.broker import BrokerSettings
-from headpond.config.setting import ConfigError
+from headpond.config.definition import ConfigError
 from headpond.config.without_effect import without_effect
 from headpond.model import BrokerError
 from headpond.runtime import environment, process

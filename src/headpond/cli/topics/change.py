@@ -77,7 +77,7 @@ async def alter(client: Client, options: argparse.Namespace) -> int:
 
 async def _check_deleted(admin: Admin, resource: ConfigResource, names: Iterable[str]) -> None:
     """A broker deletes a setting that nobody has heard of without a word."""
-    from headpond.config.topic_settings import TOPIC_SETTINGS
+    from headpond.config.known.topics import TOPIC_SETTINGS
 
     unknown = [name for name in names if name not in TOPIC_SETTINGS]
     if unknown:
@@ -112,7 +112,7 @@ def _explained(error: ClientError, names: Iterable[str]) -> CommandFailed:
     """A misspelt setting gets the nearest right one; a broker only says that it is unknown."""
     text = sentence(error)
     if error.code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
-        from headpond.config.topic_settings import TOPIC_SETTINGS as known
+        from headpond.config.known.topics import TOPIC_SETTINGS as known
 
         hints = [nearest(name, known) for name in names if name not in known and name in text]
         text += "".join(hints)

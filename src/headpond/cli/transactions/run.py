@@ -10,7 +10,7 @@ from headpond.cli.common.failures import OK, CommandFailed, nearest
 from headpond.cli.common.output import Column, print_json, print_line, print_table, time_in_words
 from headpond.cli.groups.show import partitions_in_words
 from headpond.client import Client
-from headpond.client.transactions import TransactionDescription, Transactions
+from headpond.client.transaction_admin import TransactionDescription, Transactions
 from headpond.model import TopicPartition
 
 UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")

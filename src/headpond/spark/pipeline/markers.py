@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headpond.client import Client, ClientError
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.model import ErrorCode
 from headpond.spark.kafka.link import Link
 from headpond.spark.pipeline.folder import Folder

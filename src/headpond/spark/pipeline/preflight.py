@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headpond.client import Client, ClientError
 from headpond.client.admin import Admin, ConfigResource
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.client.offsets import EARLIEST
 from headpond.model import ErrorCode, TopicPartition
 from headpond.spark.kafka.errors import DataLost, WrongOption

@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 from headpond.client import Client, ClientError
 from headpond.client.finished import BatchProducer
-from headpond.client.groups import GroupOffset, Groups
+from headpond.client.group_admin import GroupOffset, Groups
 from headpond.client.transaction import Transaction
 from headpond.model import TopicPartition
 from headpond.protocol.records.checksum import crc32c

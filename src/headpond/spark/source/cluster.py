@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from headpond.client import Client, ClientError, TopicView
-from headpond.client.groups import Groups
+from headpond.client.group_admin import Groups
 from headpond.client.offsets import EARLIEST, LATEST, Isolation, ListedOffset, list_offsets
 from headpond.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from headpond.spark.kafka.errors import WrongOption, nearest

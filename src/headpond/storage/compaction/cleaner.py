@@ -27,7 +27,7 @@ from headpond.protocol.records.header import HEADER_BYTES, NO_TIMESTAMP, BatchHe
 from headpond.protocol.records.reader import read_payload
 from headpond.storage.compaction.batch_walk import walk
 from headpond.storage.compaction.filtering import filter_batch, without_records
-from headpond.storage.compaction.groups import group_segments
+from headpond.storage.compaction.grouping import group_segments
 from headpond.storage.compaction.job import Cleaned, CleanedSegment, CleaningJob, Progress, SegmentToClean, Step
 from headpond.storage.compaction.key_map import ALIVE, DEAD, LIVE_TOMBSTONE, KeyMap
 from headpond.storage.compaction.keys import read_keys

@@ -37,7 +37,7 @@ async def handle(ctx: Context, request: UpdateFeaturesRequest) -> UpdateFeatures
         async for each in ctx.in_slices(request.feature_updates)
     ]
     try:
-        await ctx.broker.controller.update_features(
+        await ctx.broker.metadata_writer.update_features(
             changes, validate_only=request.validate_only, timeout_ms=request.timeout_ms
         )
     except BrokerError as refused:

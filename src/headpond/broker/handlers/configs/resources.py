@@ -14,14 +14,14 @@ from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.cluster.names import check_name
 from headpond.config import dynamic
+from headpond.config.definition import UNKNOWN, ConfigError
 from headpond.config.dynamic import Operation, Row
 from headpond.config.effective import Effective
-from headpond.config.setting import UNKNOWN, ConfigError
 from headpond.model import BrokerError, ErrorCode
 
 if TYPE_CHECKING:
     from headpond.broker.services import Broker
-    from headpond.cluster.controller import ConfigKind
+    from headpond.cluster.metadata_writer import ConfigKind
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 KINDS = {TOPIC: "topic", BROKER: "broker", CLIENT_METRICS: "client-metrics", GROUP: "group"}
@@ -175,7 +175,7 @@ async def alter(broker: Broker, resource: Resource, change: Change, *, validate_
         raise _no_such_topic(resource.name)
     if not validate_only:
         try:
-            await broker.controller.alter_configs(cast("ConfigKind", kind), resource.name, checked)
+            await broker.metadata_writer.alter_configs(cast("ConfigKind", kind), resource.name, checked)
         except BrokerError as error:
             if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # deleted while we waited
                 raise _no_such_topic(resource.name) from None

@@ -12,7 +12,7 @@ IDS_AT_ONCE = 2_000
 
 
 async def assigned(ctx: Context, broker_ids: Sequence[int]) -> tuple[int, ...]:
-    """What the controller needs to know of them. In a list longer than there are brokers, one is unknown or comes
+    """What the metadata writer needs to know of them. In a list longer than there are brokers, one is unknown or comes
     twice; the smallest tell which, as they are looked at in their order."""
     enough = len(ctx.broker.image.brokers) + 1
     if len(broker_ids) <= enough:

@@ -53,7 +53,7 @@ async def _enlarge(ctx: Context, topic: Wanted, validate_only: bool, deadline: f
     wanted = MorePartitions(topic.name, topic.count, assignments)
     left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
     try:
-        await ctx.broker.controller.create_partitions(wanted, validate_only=validate_only, timeout_ms=left_ms)
+        await ctx.broker.metadata_writer.create_partitions(wanted, validate_only=validate_only, timeout_ms=left_ms)
     except BrokerError as error:
         return _failed(topic.name, error.code, error.message or None)
     return Result(name=topic.name)

@@ -102,7 +102,7 @@ async def _create(ctx: Context, topics: Sequence[Wanted], request: CreateTopicsR
     async for topic in ctx.in_slices(topics, A_PLAN):
         left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
         try:
-            planned = await ctx.broker.controller.create_topic(
+            planned = await ctx.broker.metadata_writer.create_topic(
                 await _new_topic(ctx, topic), validate_only=request.validate_only, timeout_ms=left_ms
             )
         except BrokerError as error:

@@ -35,7 +35,7 @@ async def handle(ctx: Context, request: DeleteTopicsRequest) -> DeleteTopicsResp
     async for topic_id, name in ctx.in_slices(found.items()):
         left_ms = max(0, round((deadline - ctx.broker.clock.monotonic()) * 1000))
         try:
-            await ctx.broker.controller.delete_topic(topic_id, timeout_ms=left_ms)
+            await ctx.broker.metadata_writer.delete_topic(topic_id, timeout_ms=left_ms)
         except BrokerError as failed:
             results.append(_result(name, topic_id, failed.code, failed.message or None))
         else:

@@ -154,7 +154,7 @@ def _missing(ctx: Context, name: str, *, creates: bool) -> ErrorCode:
         if not _may_create(ctx, name):
             return ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if not is_internal(name) and name != CLUSTER_METADATA_TOPIC:
-            ctx.broker.controller.create_in_background(NewTopic(name))
+            ctx.broker.metadata_writer.create_in_background(NewTopic(name))
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -30,9 +30,11 @@ async def handle(ctx: Context, request: InitProducerIdRequest) -> InitProducerId
         return _refused(error)
     try:
         if request.transactional_id is None:
-            return InitProducerIdResponse(producer_id=await ctx.broker.controller.producer_ids.take(), producer_epoch=0)
+            return InitProducerIdResponse(
+                producer_id=await ctx.broker.metadata_writer.producer_ids.take(), producer_epoch=0
+            )
         if request.transactional_id:  # most transactional producers need no new id; if this one does, there is one
-            await ctx.broker.controller.producer_ids.have_some()
+            await ctx.broker.metadata_writer.producer_ids.have_some()
         return await transactions.write(
             ctx, request.transactional_id, lambda machine: machine.init_producer_id(request)
         )

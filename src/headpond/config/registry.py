@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from headpond.config.broker_settings import USED_SETTINGS
-from headpond.config.setting import Setting
-from headpond.config.topic_settings import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.definition import Setting
+from headpond.config.known.broker import USED_SETTINGS
+from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
 
 LISTENER_PREFIX = "listener.name."
 
@@ -34,7 +34,7 @@ def broker_setting(name: str) -> Setting | None:
     found = USED_SETTINGS.get(name)
     if found is not None:
         return found
-    from headpond.config.accepted_settings import ACCEPTED_SETTINGS
+    from headpond.config.known.accepted import ACCEPTED_SETTINGS
 
     found = ACCEPTED_SETTINGS.get(name)
     if found is None and name.startswith(LISTENER_PREFIX):
@@ -63,6 +63,6 @@ def listener_base(name: str) -> str:
 
 def broker_settings() -> dict[str, Setting]:
     """All of them, by name, sorted."""
-    from headpond.config.accepted_settings import ACCEPTED_SETTINGS
+    from headpond.config.known.accepted import ACCEPTED_SETTINGS
 
     return dict(sorted({**ACCEPTED_SETTINGS, **USED_SETTINGS}.items()))

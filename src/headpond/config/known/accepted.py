@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from headpond.config.setting import (
+from headpond.config.definition import (
     BOOLEAN,
     CLASS,
     CLUSTER_WIDE,

@@ -33,7 +33,7 @@ def partition_keys(server: StoreServer) -> list[str]:
 
 def test_a_created_topic_is_in_the_image_when_the_call_returns() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        planned = await cluster.controller.create_topic(NewTopic("a", 3, 1, configs=(("retention.ms", "5"),)))
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a", 3, 1, configs=(("retention.ms", "5"),)))
         topic = cluster.image.topics["a"]
         assert topic.topic_id == planned.topic_id
         assert [state.leader for state in topic.partitions] == [1, 1, 1]
@@ -46,7 +46,7 @@ def test_a_created_topic_is_in_the_image_when_the_call_returns() -> None:
 def test_of_two_identical_creations_at_once_one_wins_and_the_other_finds_the_topic_existing() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         outcomes = await asyncio.gather(
-            *(cluster.controller.create_topic(NewTopic("a", 1, 1)) for _ in range(2)), return_exceptions=True
+            *(cluster.metadata_writer.create_topic(NewTopic("a", 1, 1)) for _ in range(2)), return_exceptions=True
         )
         errors = [outcome for outcome in outcomes if isinstance(outcome, BrokerError)]
         assert [error.code for error in errors] == [ErrorCode.TOPIC_ALREADY_EXISTS]
@@ -60,8 +60,8 @@ def test_two_brokers_that_create_names_with_the_same_metric_name_at_once_leave_o
         first = await SmallCluster(server, clock, broker_id=1).start()
         second = await SmallCluster(server, clock, broker_id=2).start()
         outcomes = await asyncio.gather(
-            first.controller.create_topic(NewTopic("a.b", 1, 1)),
-            second.controller.create_topic(NewTopic("a_b", 1, 1)),
+            first.metadata_writer.create_topic(NewTopic("a.b", 1, 1)),
+            second.metadata_writer.create_topic(NewTopic("a_b", 1, 1)),
             return_exceptions=True,
         )
         errors = [outcome for outcome in outcomes if isinstance(outcome, BrokerError)]
@@ -73,10 +73,10 @@ def test_two_brokers_that_create_names_with_the_same_metric_name_at_once_leave_o
 
 def test_a_name_is_free_again_for_its_metric_twins_after_deletion() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        planned = await cluster.controller.create_topic(NewTopic("a.b", 1, 1))
-        await refused(cluster.controller.create_topic(NewTopic("a_b", 1, 1)), ErrorCode.INVALID_TOPIC_EXCEPTION)
-        await cluster.controller.delete_topic(planned.topic_id)
-        await cluster.controller.create_topic(NewTopic("a_b", 1, 1))
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a.b", 1, 1))
+        await refused(cluster.metadata_writer.create_topic(NewTopic("a_b", 1, 1)), ErrorCode.INVALID_TOPIC_EXCEPTION)
+        await cluster.metadata_writer.delete_topic(planned.topic_id)
+        await cluster.metadata_writer.create_topic(NewTopic("a_b", 1, 1))
 
     with_cluster(scenario)
 
@@ -85,7 +85,7 @@ def test_a_name_is_free_again_for_its_metric_twins_after_deletion() -> None:
 def test_a_creation_whose_answer_is_lost_is_settled_and_happens_exactly_once(outcome: str) -> None:
     async def scenario(cluster: SmallCluster) -> None:
         cluster.store.lose_next_answer(outcome)  # type: ignore[arg-type]
-        planned = await cluster.controller.create_topic(NewTopic("a.b", 1, 1))
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a.b", 1, 1))
         assert cluster.image.topics["a.b"].topic_id == planned.topic_id
         assert len(partition_keys(cluster.server)) == 1
 
@@ -97,7 +97,7 @@ def test_a_creation_whose_answer_is_lost_is_settled_and_happens_exactly_once(out
 def test_each_part_of_a_large_creation_survives_a_lost_answer(number: int, outcome: str) -> None:
     async def scenario(cluster: SmallCluster) -> None:
         before_transaction(cluster, number, lambda: cluster.store.lose_next_answer(outcome))  # type: ignore[arg-type]
-        planned = await cluster.controller.create_topic(NewTopic("a", 300, 1))
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a", 300, 1))
         assert cluster.image.topics["a"].topic_id == planned.topic_id
         assert len(cluster.image.topics["a"].partitions) == 300
         assert not cluster.image.loose
@@ -109,7 +109,7 @@ def test_a_store_that_never_answers_makes_the_outcome_unknown_not_failed() -> No
     async def scenario(cluster: SmallCluster) -> None:
         cluster.store.is_reachable = False
         with pytest.raises(OutcomeUnknown):
-            await cluster.controller.create_topic(NewTopic("a", 1, 1), timeout_ms=2_000)
+            await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1), timeout_ms=2_000)
 
     with_cluster(scenario)
 
@@ -117,7 +117,7 @@ def test_a_store_that_never_answers_makes_the_outcome_unknown_not_failed() -> No
 def test_an_answer_waits_for_the_image_and_a_silent_watch_is_helped_out_by_a_listing() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         cluster.store.stall_watches(True)
-        await cluster.controller.create_topic(NewTopic("a", 1, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
         assert "a" in cluster.image.topics
 
     with_cluster(scenario)
@@ -126,7 +126,7 @@ def test_an_answer_waits_for_the_image_and_a_silent_watch_is_helped_out_by_a_lis
 def test_time_that_runs_out_before_the_image_has_the_change_is_reported_as_such() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         cluster.store.stall_watches(True)
-        creation = cluster.controller.create_topic(NewTopic("a", 1, 1), timeout_ms=500)
+        creation = cluster.metadata_writer.create_topic(NewTopic("a", 1, 1), timeout_ms=500)
         await refused(creation, ErrorCode.REQUEST_TIMED_OUT)
         cluster.store.stall_watches(False)
         await cluster.follower.wait_for(cluster.server.revision, timeout_s=5)
@@ -145,7 +145,7 @@ def test_a_topic_too_large_for_one_transaction_appears_in_one_step() -> None:
             partitions.append(len(delta.partitions))  # type: ignore[attr-defined]
 
         cluster.follower.subscribe(note)
-        await cluster.controller.create_topic(NewTopic("a", 300, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", 300, 1))
         assert [count for count in partitions if count] == [300]
         assert [names for names in created if names] == [("a",)]
         assert max(cluster.store.transactions) <= STORE_OPERATIONS_MAX
@@ -160,14 +160,14 @@ def test_a_half_made_topic_is_invisible_and_swept_by_the_next_start() -> None:
 
         before_transaction(first, 2, lambda: setattr(first.store, "is_reachable", False))
         with pytest.raises(OutcomeUnknown):
-            await first.controller.create_topic(NewTopic("a", 300, 1), timeout_ms=1_000)
+            await first.metadata_writer.create_topic(NewTopic("a", 300, 1), timeout_ms=1_000)
         assert partition_keys(server)
 
         again = await SmallCluster(server, clock).start()
         assert "a" not in again.image.topics
         assert not partition_keys(server)
         assert not server.list("topic-ids/").entries
-        await again.controller.create_topic(NewTopic("a", 300, 1))
+        await again.metadata_writer.create_topic(NewTopic("a", 300, 1))
 
     simulate(scenario)
 
@@ -201,7 +201,7 @@ def sweep_now(server: StoreServer) -> None:
 def test_a_sweep_that_meets_a_creation_under_way_fences_it_and_it_starts_over(number: int) -> None:
     async def scenario(cluster: SmallCluster) -> None:
         before_transaction(cluster, number, lambda: sweep_now(cluster.server))
-        await cluster.controller.create_topic(NewTopic("a", 300, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", 300, 1))
         assert len(cluster.image.topics["a"].partitions) == 300
         assert not cluster.image.loose
 
@@ -211,9 +211,9 @@ def test_a_sweep_that_meets_a_creation_under_way_fences_it_and_it_starts_over(nu
 @pytest.mark.parametrize("number", [2, 3])
 def test_a_sweep_that_meets_an_enlargement_under_way_fences_it_and_it_starts_over(number: int) -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await cluster.controller.create_topic(NewTopic("a", 1, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
         before_transaction(cluster, number, lambda: sweep_now(cluster.server))
-        await cluster.controller.create_partitions(MorePartitions("a", 300))
+        await cluster.metadata_writer.create_partitions(MorePartitions("a", 300))
         assert len(cluster.image.topics["a"].partitions) == 300
         assert not cluster.image.loose
 
@@ -222,7 +222,7 @@ def test_a_sweep_that_meets_an_enlargement_under_way_fences_it_and_it_starts_ove
 
 def test_an_enlargement_that_lost_the_race_never_touches_the_winner_s_partitions() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        topic_id = (await cluster.controller.create_topic(NewTopic("a", 1, 1))).topic_id
+        topic_id = (await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))).topic_id
         live = PartitionState(leader=1, leader_epoch=9, partition_epoch=9, replicas=(1,), isr=(1,))
 
         def win() -> None:
@@ -231,7 +231,7 @@ def test_an_enlargement_that_lost_the_race_never_touches_the_winner_s_partitions
                 cluster.server.transact([], [*puts, *([topic_put("a", topic_id, 253)] if start == 201 else [])])
 
         before_transaction(cluster, 2, win)
-        await cluster.controller.create_partitions(MorePartitions("a", 300))
+        await cluster.metadata_writer.create_partitions(MorePartitions("a", 300))
         partitions = cluster.image.topics["a"].partitions
         assert len(partitions) == 300
         assert {state.leader_epoch for state in partitions[1:253]} == {9}
@@ -242,11 +242,11 @@ def test_an_enlargement_that_lost_the_race_never_touches_the_winner_s_partitions
 def test_deleting_a_large_topic_removes_every_key_of_it() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         before = {entry.key for entry in cluster.server.list("").entries}
-        planned = await cluster.controller.create_topic(NewTopic("a.b", 300, 1, configs=(("retention.ms", "5"),)))
-        await cluster.controller.delete_topic(planned.topic_id)
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a.b", 300, 1, configs=(("retention.ms", "5"),)))
+        await cluster.metadata_writer.delete_topic(planned.topic_id)
         assert {entry.key for entry in cluster.server.list("").entries} == before
         assert "a.b" not in cluster.image.topics
-        await refused(cluster.controller.delete_topic(planned.topic_id), ErrorCode.UNKNOWN_TOPIC_ID)
+        await refused(cluster.metadata_writer.delete_topic(planned.topic_id), ErrorCode.UNKNOWN_TOPIC_ID)
 
     with_cluster(scenario)
 
@@ -254,9 +254,9 @@ def test_deleting_a_large_topic_removes_every_key_of_it() -> None:
 @pytest.mark.parametrize("outcome", ["done", "not done"])
 def test_a_deletion_whose_answer_is_lost_is_a_deletion(outcome: str) -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        planned = await cluster.controller.create_topic(NewTopic("a", 1, 1))
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
         cluster.store.lose_next_answer(outcome)  # type: ignore[arg-type]
-        await cluster.controller.delete_topic(planned.topic_id)
+        await cluster.metadata_writer.delete_topic(planned.topic_id)
         assert not partition_keys(cluster.server)
 
     with_cluster(scenario)
@@ -264,9 +264,9 @@ def test_a_deletion_whose_answer_is_lost_is_a_deletion(outcome: str) -> None:
 
 def test_a_topic_made_anew_has_another_id_and_none_of_the_old_settings() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        old = await cluster.controller.create_topic(NewTopic("a", 1, 1, configs=(("retention.ms", "5"),)))
-        await cluster.controller.delete_topic(old.topic_id)
-        new = await cluster.controller.create_topic(NewTopic("a", 1, 1))
+        old = await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1, configs=(("retention.ms", "5"),)))
+        await cluster.metadata_writer.delete_topic(old.topic_id)
+        new = await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
         assert new.topic_id != old.topic_id
         assert cluster.image.topic_configs("a") == {}
 
@@ -275,9 +275,9 @@ def test_a_topic_made_anew_has_another_id_and_none_of_the_old_settings() -> None
 
 def test_settings_written_while_their_topic_is_deleted_do_not_outlive_it() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        planned = await cluster.controller.create_topic(NewTopic("a", 1, 1))
-        altering = asyncio.ensure_future(cluster.controller.set_configs("topic", "a", {"retention.ms": "5"}))
-        await asyncio.gather(altering, cluster.controller.delete_topic(planned.topic_id), return_exceptions=True)
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
+        altering = asyncio.ensure_future(cluster.metadata_writer.set_configs("topic", "a", {"retention.ms": "5"}))
+        await asyncio.gather(altering, cluster.metadata_writer.delete_topic(planned.topic_id), return_exceptions=True)
         assert cluster.server.get(keys.config("topic", "a")) is None
 
     with_cluster(scenario)
@@ -285,12 +285,12 @@ def test_settings_written_while_their_topic_is_deleted_do_not_outlive_it() -> No
 
 def test_partitions_are_added_behind_the_existing_ones() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await cluster.controller.create_topic(NewTopic("a", 2, 1))
+        await cluster.metadata_writer.create_topic(NewTopic("a", 2, 1))
         before = cluster.image.topics["a"].partitions
-        await cluster.controller.create_partitions(MorePartitions("a", 300))
+        await cluster.metadata_writer.create_partitions(MorePartitions("a", 300))
         assert len(cluster.image.topics["a"].partitions) == 300
         assert cluster.image.topics["a"].partitions[:2] == before
-        await refused(cluster.controller.create_partitions(MorePartitions("a", 300)), ErrorCode.INVALID_PARTITIONS)
+        await refused(cluster.metadata_writer.create_partitions(MorePartitions("a", 300)), ErrorCode.INVALID_PARTITIONS)
 
     with_cluster(scenario)
 
@@ -299,11 +299,11 @@ def test_of_two_enlargements_at_once_the_later_one_counts_from_what_the_first_ma
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         first = await SmallCluster(server, clock, broker_id=1).start()
         second = await SmallCluster(server, clock, broker_id=2).start()
-        await first.controller.create_topic(NewTopic("a", 1, 1))
+        await first.metadata_writer.create_topic(NewTopic("a", 1, 1))
         await second.follower.wait_for(server.revision, timeout_s=5)
         outcomes = await asyncio.gather(
-            first.controller.create_partitions(MorePartitions("a", 200)),
-            second.controller.create_partitions(MorePartitions("a", 250)),
+            first.metadata_writer.create_partitions(MorePartitions("a", 200)),
+            second.metadata_writer.create_partitions(MorePartitions("a", 250)),
             return_exceptions=True,
         )
         await first.follower.wait_for(server.revision, timeout_s=5)
@@ -319,11 +319,11 @@ def test_of_two_enlargements_at_once_the_later_one_counts_from_what_the_first_ma
 def test_an_enlargement_cut_short_is_invisible_and_swept_by_the_next_start() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         first = await SmallCluster(server, clock).start()
-        await first.controller.create_topic(NewTopic("a", 1, 1))
+        await first.metadata_writer.create_topic(NewTopic("a", 1, 1))
 
         before_transaction(first, 2, lambda: setattr(first.store, "is_reachable", False))
         with pytest.raises(OutcomeUnknown):
-            await first.controller.create_partitions(MorePartitions("a", 300), timeout_ms=1_000)
+            await first.metadata_writer.create_partitions(MorePartitions("a", 300), timeout_ms=1_000)
         again = await SmallCluster(server, clock).start()
         assert len(again.image.topics["a"].partitions) == 1
         assert len(partition_keys(server)) == 1
@@ -334,11 +334,11 @@ def test_an_enlargement_cut_short_is_invisible_and_swept_by_the_next_start() -> 
 def test_no_alteration_is_lost_when_two_change_the_same_settings_at_once() -> None:
     async def scenario(server: StoreServer, clock: ManualClock) -> None:
         brokers = [await SmallCluster(server, clock, broker_id=n).start() for n in (1, 2)]
-        await brokers[0].controller.create_topic(NewTopic("a", 1, 1))
+        await brokers[0].metadata_writer.create_topic(NewTopic("a", 1, 1))
         await brokers[1].follower.wait_for(server.revision, timeout_s=5)
         await asyncio.gather(
-            brokers[0].controller.alter_configs("topic", "a", lambda now: {**now, "retention.ms": "1"}),
-            brokers[1].controller.alter_configs("topic", "a", lambda now: {**now, "segment.ms": "2"}),
+            brokers[0].metadata_writer.alter_configs("topic", "a", lambda now: {**now, "retention.ms": "1"}),
+            brokers[1].metadata_writer.alter_configs("topic", "a", lambda now: {**now, "segment.ms": "2"}),
         )
         await brokers[0].follower.wait_for(server.revision, timeout_s=5)
         assert brokers[0].image.topic_configs("a") == {"retention.ms": "1", "segment.ms": "2"}
@@ -348,12 +348,12 @@ def test_no_alteration_is_lost_when_two_change_the_same_settings_at_once() -> No
 
 def test_settings_of_brokers_and_of_all_brokers_are_kept_apart_and_removed_when_empty() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await cluster.controller.set_configs("broker", "", {"log.retention.ms": "1"})
-        await cluster.controller.set_configs("broker", "1", {"log.retention.ms": "2"})
+        await cluster.metadata_writer.set_configs("broker", "", {"log.retention.ms": "1"})
+        await cluster.metadata_writer.set_configs("broker", "1", {"log.retention.ms": "2"})
         assert cluster.image.broker_configs(None) == {"log.retention.ms": "1"}
         assert cluster.image.broker_configs(1) == {"log.retention.ms": "2"}
         assert cluster.image.configured("broker") == ["", "1"]
-        await cluster.controller.set_configs("broker", "", {})
+        await cluster.metadata_writer.set_configs("broker", "", {})
         assert cluster.image.broker_configs(None) == {}
         assert cluster.image.configured("broker") == ["1"]
 
@@ -362,7 +362,9 @@ def test_settings_of_brokers_and_of_all_brokers_are_kept_apart_and_removed_when_
 
 def test_settings_of_a_topic_that_does_not_exist_are_refused() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await refused(cluster.controller.set_configs("topic", "nope", {"a": "b"}), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        await refused(
+            cluster.metadata_writer.set_configs("topic", "nope", {"a": "b"}), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
 
     with_cluster(scenario)
 
@@ -370,7 +372,7 @@ def test_settings_of_a_topic_that_does_not_exist_are_refused() -> None:
 def test_automatic_creation_asked_for_many_times_creates_once() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         for _ in range(5):
-            cluster.controller.create_in_background(NewTopic("a"))
+            cluster.metadata_writer.create_in_background(NewTopic("a"))
         creations = [task for task in cluster.tasks.tasks if task.get_name() == "create topic a"]
         assert len(creations) == 1
         await creations[0]
@@ -382,7 +384,7 @@ def test_automatic_creation_asked_for_many_times_creates_once() -> None:
 def test_validate_only_plans_and_writes_nothing() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         revision = cluster.server.revision
-        planned = await cluster.controller.create_topic(NewTopic("a", 3, 1), validate_only=True)
+        planned = await cluster.metadata_writer.create_topic(NewTopic("a", 3, 1), validate_only=True)
         assert len(planned.partitions) == 3
         assert len(id_text(planned.topic_id)) == 22
         assert cluster.server.revision == revision

@@ -28,6 +28,7 @@ from headpond.cluster.ids import new_topic_id
 from headpond.cluster.image import MetadataImage, TopicImage
 from headpond.cluster.producer_ids import ProducerIds
 from headpond.cluster.rows import FeatureRow, encode
+from headpond.cluster.store_transaction import Outcome, chunks_of, transact_surely
 from headpond.cluster.topics import (
     MorePartitions,
     NewTopic,
@@ -39,7 +40,6 @@ from headpond.cluster.topics import (
     plan_partitions,
     plan_topic,
 )
-from headpond.cluster.transactions import Outcome, chunks_of, transact_surely
 from headpond.config.broker import TopicDefaults
 from headpond.model import BrokerError, ErrorCode, TopicId, invariant
 from headpond.ports import STORE_OPERATIONS_MAX, Clock, Committed, Compare, Delete, MetadataStore, Put, Random, Tasks
@@ -61,7 +61,7 @@ CONFIG_BYTES_MAX = 524_288
 """Half of what one store transaction may hold; a resource's overrides live in one value."""
 
 
-class Controller:
+class MetadataWriter:
     def __init__(
         self,
         *,

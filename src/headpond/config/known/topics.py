@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from headpond.config.setting import (
+from headpond.config.definition import (
     BOOLEAN,
     DOUBLE,
     INT,

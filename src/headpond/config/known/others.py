@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headpond.config.effective import Effective
-from headpond.config.setting import (
+from headpond.config.definition import (
     BOOLEAN,
     INT,
     LIST,
@@ -22,6 +21,7 @@ from headpond.config.setting import (
     invalid,
     one_of,
 )
+from headpond.config.effective import Effective
 from headpond.model.patterns import InvalidPattern, compiled
 
 

@@ -6,7 +6,7 @@ without effect, are in ``accepted_settings``.
 
 from __future__ import annotations
 
-from headpond.config.setting import (
+from headpond.config.definition import (
     BOOLEAN,
     CLUSTER_WIDE,
     DOUBLE,
@@ -26,7 +26,7 @@ from headpond.config.setting import (
     one_of,
     one_of_any_case,
 )
-from headpond.config.topic_settings import COMPRESSION_TYPES, POLICIES, SEGMENT_BYTES_MIN, TIMESTAMP_TYPES
+from headpond.config.known.topics import COMPRESSION_TYPES, POLICIES, SEGMENT_BYTES_MIN, TIMESTAMP_TYPES
 
 FLUSH_MODES = ("ack", "interval", "os")
 
