@@ -162,10 +162,6 @@ def response_encoder(key: int, version: int) -> Callable[[Any], bytes]:
     return codec.encoder(APIS[key].response, version)
 
 
-def response_appender(key: int, version: int) -> Callable[[bytearray, Any], None]:
-    return codec.appender(APIS[key].response, version)
-
-
 def response_appender_in_slices(key: int, version: int) -> Callable[[bytearray, Any], Generator[None, None, None]]:
     return codec.appender_in_slices(APIS[key].response, version)
 

@@ -6,7 +6,6 @@ definitions; never per message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin, get_type_hints
@@ -108,10 +107,3 @@ def parse_versions(text: str) -> range:
         return range(int(text[:-1]), ALL_VERSIONS.stop)
     first, _, last = text.partition("-")
     return range(int(first), int(last or first) + 1)
-
-
-def structs_of(message: type[Message]) -> Iterator[type[msgspec.Struct]]:
-    """The structs nested in a message."""
-    for value in vars(message).values():
-        if isinstance(value, type) and issubclass(value, msgspec.Struct):
-            yield value

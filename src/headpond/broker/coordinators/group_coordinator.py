@@ -23,7 +23,6 @@ from headpond.coordination.groups.consumer import ImageTopics
 from headpond.coordination.groups.machine import GroupMachine
 from headpond.coordination.groups.meters import GroupMeters
 from headpond.coordination.groups.stored_types import GROUP_CODEC
-from headpond.coordination.home import Ended
 from headpond.coordination.runtime import Decision
 from headpond.coordination.slices import Finish, Slices, Work
 from headpond.model import BrokerError
@@ -131,10 +130,6 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             return await answer
         finally:
             self._parked -= 1
-
-    def transaction_ended(self, partition: int, ended: Ended) -> None:
-        """A marker was appended to a partition of the offsets' topic."""
-        self.runtime.ended(partition, ended)
 
     # --- following the metadata
 
