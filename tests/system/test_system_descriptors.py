@@ -30,7 +30,7 @@ def test_the_first_request_of_an_api_is_answered_when_no_file_can_be_opened(
         _, hard = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (3, hard))
         wire.call(DescribeUserScramCredentialsRequest(users=None), 0)
-        answer = wire.call(ListTransactionsRequest(transactional_id_pattern="a+"), 2)
+        answer = wire.call(ListTransactionsRequest(), 2)
         assert answer.error_code == 0
         wanted = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=BROKER, resource_name="1", configuration_keys=None

@@ -34,10 +34,10 @@ async def waits(*arguments, **options):
     await asyncio.sleep(3_600)
 
 if where == "recovery":
-    from headpond.storage import recovery_workers
-    recovery_workers.recover = busy
+    from headpond.storage.recovery import many
+    many.recover = busy
 elif where == "inspection":
-    from headpond.broker import adoption
+    from headpond.broker.start import adoption
     adoption.look_into = busy
 else:
     from headpond.broker import app

@@ -236,7 +236,7 @@ def test_nothing_outside_runtime_touches_clock_chance_disk_network_or_threads() 
         ("storage.log.log", "from headpond.runtime.files import DiskFileSystem"),
         ("storage.log.log", "import headpond.broker.app"),
         ("storage.log.log", "def late():\n    from headpond import broker"),
-        ("storage.log.log", "from ..cluster import image"),
+        ("storage.log.log", "from ...cluster import image"),
         ("protocol.codec", "from headpond.storage import log"),
         ("cluster.controller", "from headpond.protocol.records import header"),
         ("replication.partition", "from headpond.cluster.metadata_writer import MetadataWriter"),

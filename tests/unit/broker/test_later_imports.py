@@ -14,9 +14,9 @@ from headpond.coordination.slices import finish_now
 
 PROGRAM = """
 import sys
-import headpond.cli.serve
-from headpond.broker import later
-from headpond.broker.routes import HANDLERS, Route
+import headpond.cli.serve.run
+from headpond.broker.start import later
+from headpond.broker.requests.routes import HANDLERS, Route
 from headpond.coordination.slices import finish_now
 from headpond.protocol.apis import APIS
 from headpond.runtime.code_files import KeptCodeFiles

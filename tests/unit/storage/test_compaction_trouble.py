@@ -210,7 +210,8 @@ def test_the_largest_timestamp_is_that_of_a_record_and_not_of_a_batch_that_lost_
     async def run() -> None:
         rig, log = await compacted_log(msgspec.structs.replace(COMPACTED, segment_bytes=200))
         await rig.append(log, keyed(("b", "1" * 60), timestamp_ms=NOW_MS + 1))
-        await rig.append(log, keyed(("a", "1"), timestamp_ms=NOW_MS + 50))  # the last of its segment: a header stays
+        of_a_producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0}  # its last one: a header stays
+        await rig.append(log, keyed(("a", "1"), timestamp_ms=NOW_MS + 50, **of_a_producer))
         await log.roll()
         await rig.append(log, keyed(("a", "2"), timestamp_ms=NOW_MS + 9))
         await compact(rig, log)

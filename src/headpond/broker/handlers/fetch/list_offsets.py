@@ -15,6 +15,7 @@ Not done    tiered storage: EARLIEST_LOCAL is the log start, LATEST_TIERED and E
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 from headpond.broker.requests.api import Api
@@ -25,6 +26,7 @@ from headpond.broker.security.authorizer import Operation, ResourceType, is_allo
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from headpond.replication.partition import Partition
+from headpond.storage.looks.looks import Look
 
 API = Api(key=2, versions=range(1, 12), name="ListOffsets")
 LOOKS_INTO_RECORDS = True
@@ -94,7 +96,10 @@ class _Asked:
         self._ctx = ctx
         self._request = request
         self._repeated = repeated
-        self._look = ctx.broker.logs.looks.begin(ctx.asker)
+
+    @cached_property
+    def _look(self) -> Look:
+        return self._ctx.broker.logs.looks.begin(self._ctx.asker)
 
     async def row(self, asked: tuple[str, Wanted]) -> Row:
         name, wanted = asked
@@ -126,10 +131,17 @@ class _Asked:
             raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
         partition.require_leader(wanted.current_leader_epoch)
         if wanted.timestamp not in (EARLIEST, EARLIEST_LOCAL):
-            self._look.go_on()
+            self._go_on(wanted)
             await partition.settle()
             partition.require_leader(wanted.current_leader_epoch)
         return await self._find(partition, wanted.timestamp, _visible_end(partition, request))
+
+    def _go_on(self, wanted: Wanted) -> None:
+        """Unless the client is gone, or a search has no time left."""
+        if wanted.timestamp >= 0 or wanted.timestamp == MAX_TIMESTAMP:
+            self._look.go_on()
+        elif self._ctx.asker is not None and self._ctx.asker.closed:
+            raise BrokerError(ErrorCode.REQUEST_TIMED_OUT)
 
     async def _find(self, partition: Partition, timestamp: int, visible_end_offset: int) -> Answer:
         log = partition.log
