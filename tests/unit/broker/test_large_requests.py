@@ -218,7 +218,7 @@ def test_requests_that_look_into_records_keep_no_place_that_others_wait_for(
         looking: set[Any] = set()
 
         async def offset_for_timestamp(timestamp: int, *, up_to_end_offset: int, look: Any) -> None:
-            looking.add(look)
+            looking.add(look.asker)
             await found.wait()
 
         async def settle() -> None: ...
@@ -230,7 +230,8 @@ def test_requests_that_look_into_records_keep_no_place_that_others_wait_for(
             high_watermark=9,
         )
         world.broker.replicas = SimpleNamespace(partition=lambda tp: partition)  # type: ignore[assignment]
-        world.broker.logs = SimpleNamespace(looks=SimpleNamespace(begin=lambda asker: asker))  # type: ignore[assignment]
+        looks = SimpleNamespace(begin=lambda asker: SimpleNamespace(asker=asker, go_on=lambda: None))
+        world.broker.logs = SimpleNamespace(looks=looks)  # type: ignore[assignment]
         slow = [world.connect() for _ in range(count)]
         for connection, _ in slow:
             receive(connection, listing_by_time(partitions))
