@@ -128,7 +128,7 @@ def _rows(names: list[str], loads: Iterable[str], with_others: Iterable[str]) ->
 
 
 def _bars(plain: str) -> tuple[Bar, ...]:
-    """For Headpond's rows; what another broker reaches is shown beside them and judged by nobody."""
+    """For Headpond's rows; what another broker reaches is shown beside them, without a bar."""
     alike = "at least 0.9x the MB/s of plain produce with the same acks and requests in flight"
     return tuple(
         Bar(f"{load}: {alike}", MB_PER_S, ((plain, 0.9),), subject=load) for load in ("idempotent", "transactional")

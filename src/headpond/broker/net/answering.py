@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from headpond.broker.net.server import Server
 
 BUFFERS = (bytes, bytearray, memoryview)
-# Smaller answers are joined into one buffer, larger ones handed over as they are (lent bytes must be: see reads.py).
+# Smaller answers are joined into one buffer, larger ones handed over as they are (lent bytes must be: see lookup.py).
 JOINED_BYTES_MAX = 65_536
 # With more bytes of answers in slots, behind a request that is not answered yet, a connection is not served.
 WAITING_BYTES_MAX = 1_048_576
@@ -66,11 +66,11 @@ class Answering(asyncio.BufferedProtocol):
         self._reading_paused = False
 
     def _resume(self) -> None:
-        """On with the next request, unless something else keeps it waiting."""
+        """On with the next request, unless something else keeps it waiting. ``Connection`` does it."""
         raise NotImplementedError
 
     def put_out(self, what: str) -> None:
-        """It holds memory that others wait for: they have it now."""
+        """It holds memory that others wait for: they have it now. ``Connection`` does it."""
         raise NotImplementedError
 
     # --- called by the event loop

@@ -40,7 +40,7 @@ def imported(names: Iterable[str], files: CodeFiles | None = None) -> Work[None]
             try:
                 with files.within_reach() if files is not None else nullcontext():
                     import_module(name)
-            except Exception as error:  # whatever half a file may be; it is tried again when it is needed
+            except Exception as error:  # also from a file that is half replaced; it is tried again when it is needed
                 log.warning("%s can't be imported: %s", name, error)
             yield None
     finally:

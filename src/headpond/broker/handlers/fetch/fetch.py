@@ -4,7 +4,7 @@ Behaviour   Reads whole batches below the high watermark (read_committed: below 
             batch even if it is larger than every limit. Answered at once when min_bytes are there, a partition has an
             error, a log has diverged, or max_wait is 0; otherwise parked until an append (a flush, with
             headpond.flush=ack) brings enough, or the wait is over. Data that is not in memory is read by a worker;
-            nobody else waits for it. A fetch of many partitions is served in slices (``wide``).
+            no other request waits for it. A fetch of many partitions is served in slices (``wide``).
 Versions    v5 log start offset · v7 sessions (KIP-227) · v9 current leader epoch (KIP-320) · v11 rack (KIP-392) · v12
             flexible, last fetched epoch and diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replica state
             (KIP-903) · v16 leader hints (KIP-951) · v17 directory ids (KIP-853) · v18 high watermark of followers

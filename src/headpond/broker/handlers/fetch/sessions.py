@@ -155,7 +155,7 @@ class FetchSessions:
         return self.size_bytes > SESSIONS_BYTES_MAX
 
     def has(self, session: FetchSession) -> bool:
-        """False: it has made place for another one. Whoever pauses asks again: it remembers nothing any more."""
+        """False: it was evicted, and is empty. To be asked again after each pause."""
         return self._sessions.get(session.id) is session
 
     def find(self, session_id: int, epoch: int, *, by_topic_id: bool, now_s: float) -> FetchSession | ErrorCode:

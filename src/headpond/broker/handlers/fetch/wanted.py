@@ -71,7 +71,7 @@ class Fetch:
     """It reads more partitions than the loop looks at in one slice."""
 
     def endpoint(self) -> Endpoint:
-        """This broker, as the connection's listener calls it: the hint for whoever asks for a leader."""
+        """This broker, as the connection's listener calls it: the leader hint of an answer."""
         listener = self.connection.listener
         return Endpoint(self.broker_id, listener.advertised_host, listener.advertised_port, self.rack)
 

@@ -2,8 +2,8 @@
 
 Behaviour   Topics and partitions that do not exist (or may not be read) are refused one by one, the rest is committed
             together; more than 500 partitions in several steps. Answered when the offsets are durable. A group refuses
-            all or nothing of a step: members of another generation, strangers while somebody is in it; without a group,
-            an offset of nobody's (-1) makes a simple one.
+            all or nothing of a step: members of another generation, clients that are no members while it has members;
+            without a group, a commit with generation -1 makes a simple one.
 Versions    v2-v4 an age of its own (retention time) · v6 leader epochs (KIP-320) · v7 group.instance.id ·
             v9 member epochs, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH (KIP-848) · v10 topics by id
 """

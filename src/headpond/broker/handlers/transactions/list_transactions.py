@@ -1,7 +1,7 @@
 """ListTransactions: v0-v2.
 
-Behaviour   The transactional ids that this broker coordinates, as far as the asker may see them. States that nobody
-            knows are told, and match nothing. COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded, and
+Behaviour   The transactional ids that this broker coordinates, as far as the client may see them. Unknown states
+            are told, and match nothing. COORDINATOR_LOAD_IN_PROGRESS while a partition is being loaded, and
             COORDINATOR_NOT_AVAILABLE where one can't be: a list with holes would be taken for a whole one.
 Versions    v1 duration filter (KIP-994) · v2 pattern of the id (KIP-1152), RE2's syntax, on the whole id
 Not done    a pattern that is very large is refused, as ``model/patterns.py`` says.
