@@ -12,14 +12,15 @@ import signal
 import sys
 import time
 from dataclasses import asdict, replace
+from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
 from . import before, report, servers
 from .harness import Bench, Failures, Plan, filesystem_of
-from .measure import Outcome, Samples, Scenario
+from .measure import REACHED, Outcome, Samples, Scenario
 from .scenarios import ALL
-from .tools import BUILD, PROGRAMS, Tools, librdkafka
+from .tools import BUILD, PROGRAMS, Tools
 
 
 def main() -> int:
@@ -95,6 +96,7 @@ def write(folder: Path, started: str, plan: Plan, outcomes: list[Outcome], bench
         "commit": before.revision(),
         "before": servers.Before.commit if servers.Before.name in bench.kinds else None,
         "machine": machine(bench),
+        "versions": versions(bench),
         "plan": asdict(plan),
         "headpond_settings": list(servers.Headpond.settings),
         "scenarios": [outcome.as_json() for outcome in outcomes],
@@ -108,7 +110,6 @@ def machine(bench: Bench) -> dict[str, Any]:
     cpu = [
         line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line
     ]
-    library = librdkafka()
     return {
         "cores": os.cpu_count(),
         "cpu": cpu[0] if cpu else platform.machine(),
@@ -116,13 +117,24 @@ def machine(bench: Bench) -> dict[str, Any]:
         "kernel": platform.release(),
         "filesystem": filesystem_of(bench.data),
         "python": platform.python_version(),
-        "librdkafka": library.name if library else None,
         "load_1_min": os.getloadavg()[0],
     }
 
 
+def versions(bench: Bench) -> dict[str, str]:
+    """Of what is measured and of what measures it."""
+    found = {"Headpond": metadata.version("headpond")}
+    if servers.Kafka.name in bench.kinds or servers.KafkaFlushing.name in bench.kinds:
+        found["Apache Kafka"] = servers.kafka_version()
+    try:
+        found["confluent-kafka"] = metadata.version("confluent-kafka")
+    except metadata.PackageNotFoundError:
+        pass
+    return found
+
+
 def all_hold(content: dict[str, Any]) -> bool:
-    return all(bar["verdict"] == "holds" for scenario in content["scenarios"] for bar in scenario["bars"])
+    return all(bar["verdict"] in REACHED for scenario in content["scenarios"] for bar in scenario["bars"])
 
 
 def choose(only: str) -> list[Scenario]:

@@ -1,7 +1,7 @@
 """What a measurement is: metrics, samples, bars and their verdicts, and interleaved runs over several servers.
 
 Noise on a machine only ever takes away, so the best of several runs is the figure and the median says how steady it is.
-A bar is judged on both: "holds" when best and median hold, "best only" or "median only" when one of them does.
+A bar holds when the best or the median reaches it. Within 5 % of it counts as reached, and the verdict says so.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from statistics import median
 from typing import Any, Literal
 
 Sample = dict[str, float]
+NEAR = 0.05
+HOLDS, NEARLY, MISSED, NOT_MEASURED = "holds", "within 5 %", "missed", "not measured"
+REACHED = (HOLDS, NEARLY)
+
 Samples = dict[str, list[Sample]]  # by server (or by variant), in the order of the runs
 
 
@@ -59,22 +63,27 @@ class Bar:
         peers = [peer for peer in peers if peer[2]]
         outcome: dict[str, Any] = {"text": self.text, "metric": self.metric.key, "unit": self.metric.unit}
         if not subject or (self.absolute is None and not peers):
-            return outcome | {"verdict": "not measured"}
-        held = []
+            return outcome | {"verdict": NOT_MEASURED}
+        verdicts = []
         for label, pick in (("best", self.metric.best), ("median", median)):
             value = pick(subject)
             limits = [(factor * pick(values), name, pick(values)) for name, factor, values in peers]
             if self.absolute is not None:
                 limits = [(self.absolute, "", 0.0)]
             limit, peer, peer_value = min(limits) if self.metric.better == "higher" else max(limits)
-            held.append(value >= limit if self.metric.better == "higher" else value <= limit)
+            verdicts.append(self._verdict(value, limit))
             outcome |= {f"{label}_value": value, f"{label}_limit": limit}
             if peer and peer_value:
                 outcome |= {"against": peer, f"{label}_ratio": value / peer_value}
-        if held != [True, True] and len(peers) < len(self.targets):
-            return outcome | {"verdict": "not measured"}  # the peer that is missing may be the easier one
-        verdicts = {(True, True): "holds", (True, False): "best only", (False, True): "median only"}
-        return outcome | {"verdict": verdicts.get((held[0], held[1]), "missed")}
+        verdict = min(verdicts, key=(HOLDS, NEARLY, MISSED).index)
+        if verdict != HOLDS and len(peers) < len(self.targets):
+            return outcome | {"verdict": NOT_MEASURED}  # the peer that is missing may be the easier one
+        return outcome | {"verdict": verdict}
+
+    def _verdict(self, value: float, limit: float) -> str:
+        if self.metric.better == "higher":
+            return HOLDS if value >= limit else NEARLY if value >= limit * (1 - NEAR) else MISSED
+        return HOLDS if value <= limit else NEARLY if value <= limit * (1 + NEAR) else MISSED
 
     def _values(self, samples: Samples, name: str) -> list[float]:
         return [sample[self.metric.key] for sample in samples.get(name, []) if self.metric.key in sample]
@@ -106,8 +115,9 @@ class Outcome:
             for metric in scenario.metrics:
                 values = [run[metric.key] for run in runs if metric.key in run]
                 if values:
-                    shown = {"best": metric.best(values), "median": median(values), "all": values, "unit": metric.unit}
-                    figures.setdefault(name, {})[metric.key] = shown | {"digits": metric.digits}
+                    shown = {"best": metric.best(values), "median": median(values), "all": values}
+                    unit = {"unit": metric.unit, "digits": metric.digits, "better": metric.better}
+                    figures.setdefault(name, {})[metric.key] = shown | unit
         return {
             "name": scenario.name,
             "title": scenario.title,

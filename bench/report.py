@@ -1,4 +1,4 @@
-"""Turns a result file into text for the terminal or, as `python -m bench.report FILE`, into Markdown for the README."""
+"""Turns a result file into text for the terminal or, as `python -m bench.report FILE`, into a Markdown table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .measure import HOLDS, MISSED, NEARLY, NOT_MEASURED
+
 Report = dict[str, Any]
 RESULTS = Path(__file__).parent / "results"
-MARKS = {"holds": "yes", "best only": "best only", "median only": "median only", "missed": "NO", "not measured": "-"}
+MARKS = {HOLDS: "yes", NEARLY: "within 5 %", MISSED: "NO", NOT_MEASURED: "-"}
 
 
 def figure(shown: dict[str, Any]) -> str:
@@ -25,7 +27,7 @@ def ratio(shown: dict[str, float]) -> str:
 
 
 def bar_line(bar: dict[str, Any]) -> str:
-    if bar["verdict"] == "not measured":
+    if bar["verdict"] == NOT_MEASURED:
         return "not measured"
     if "best_ratio" in bar:
         return f"{bar['best_ratio']:.2f}x ({bar['median_ratio']:.2f}x) {bar['against']}"
@@ -52,7 +54,7 @@ def text(report: Report) -> str:
     missed = [
         f"    {MARKS[bar['verdict']]:<11} {title}: {bar['text']}: {bar_line(bar)}"
         for title, bar in bars
-        if bar["verdict"] not in ("holds", "not measured")
+        if bar["verdict"] not in (HOLDS, NOT_MEASURED)
     ]
     parts = [machine_line(report), "figures: best (median) of the runs", ""]
     parts += [scenario_text(scenario) + "\n" for scenario in report["scenarios"]]

@@ -9,6 +9,7 @@ starts one calls `stop` (the Bench does so at the end, also after an error). All
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -251,6 +252,13 @@ class Kafka(Server):
 
     def _oracle(self, what: str) -> list[str]:
         return [str(ORACLE), what, str(self.port), str(self.folder), *self.settings]
+
+
+def kafka_version() -> str:
+    """Of the Apache Kafka that the script ``ORACLE`` starts."""
+    chosen = re.search(r"^VERSION=\$\{HEADPOND_ORACLE_VERSION:-(\S+)\}$", ORACLE.read_text(), re.MULTILINE)
+    assert chosen is not None
+    return os.environ.get("HEADPOND_ORACLE_VERSION") or chosen[1]
 
 
 class KafkaFlushing(Kafka):

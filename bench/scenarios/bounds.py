@@ -47,12 +47,11 @@ FIELDS: dict[str, dict[str, Any]] = {
 
 def _largest_requests() -> dict[str, Callable[[], bytes]]:
     """By API and list: the whole frame, made when it is asked for. APIs whose requests have no list have no size."""
-    from headpond.broker.requests.routes import HANDLERS
-    from headpond.protocol.apis import APIS
+    from headpond.protocol.apis import APIS, SERVED
     from headpond.protocol.facts import struct_fields
 
     found: dict[str, Callable[[], bytes]] = {}
-    for key in sorted(HANDLERS):
+    for key in sorted(SERVED):
         info, version = APIS[key], APIS[key].versions[-1]
         if info.name != "Produce":
             for field in struct_fields(info.request, info.request):
@@ -62,12 +61,13 @@ def _largest_requests() -> dict[str, Callable[[], bytes]]:
 
 
 def _frame(key: int, field: Any) -> bytes:
-    from headpond.protocol.apis import APIS, request_encoder
+    from headpond.protocol.apis import APIS
+    from headpond.protocol.codec import encoder
     from headpond.protocol.facts import struct_fields
     from headpond.protocol.header import encode_request_header
 
     info, version = APIS[key], APIS[key].versions[-1]
-    encode, make = request_encoder(key, version), _element_maker(info, version, field)
+    encode, make = encoder(info.request, version), _element_maker(info, version, field)
     known = {each.name for each in struct_fields(info.request, info.request) if version in each.versions}
     given = {"timeout_ms": 60_000, "group_id": "g", **FIELDS.get(info.name, {})}
     fields = {name: value for name, value in given.items() if name in known}

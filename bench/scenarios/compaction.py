@@ -67,7 +67,7 @@ async def _clean_once(folder: Path) -> Sample:
     from headpond.runtime.processes import WorkerProcesses
     from headpond.storage.compaction.cleaner import clean
     from headpond.storage.compaction.job import CleaningJob, SegmentToClean
-    from headpond.storage.producers.snapshot import encode_snapshot
+    from headpond.storage.producers.snapshot import join_snapshot
 
     config, settings = LogConfig(), CompactionSettings()
     logs = sorted(folder.glob("*.log"))
@@ -84,7 +84,7 @@ async def _clean_once(folder: Path) -> Sample:
         index_interval_bytes=config.index_interval_bytes,
         map_bytes_max=int(settings.dedupe_buffer_bytes * settings.load_factor),
         read_bytes=settings.io_buffer_bytes,
-        producers=encode_snapshot([]),
+        producers=join_snapshot([]),
         aborted=b"",
     )
     processes = WorkerProcesses()
