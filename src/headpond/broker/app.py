@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from headpond.broker.coordinators.coordinator import Surroundings
 from headpond.broker.coordinators.group_coordinator import GroupCoordinator
 from headpond.broker.coordinators.local_markers import LocalMarkers
 from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
@@ -21,6 +22,7 @@ from headpond.broker.handlers.fetch.sessions import FetchSessions
 from headpond.broker.handlers.fetch.wanted import WAIT_MS_MAX, FetchOpener
 from headpond.broker.handlers.groups import heartbeat
 from headpond.broker.handlers.produce import produce
+from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
 from headpond.broker.net.server import Server
 from headpond.broker.replicas.parked_produces import ParkedProduces
@@ -61,7 +63,9 @@ from headpond.ports import (
     Tasks,
     Workers,
 )
+from headpond.protocol.apis import FETCH, HEARTBEAT, PRODUCE
 from headpond.storage.manager import LogManager, StorageConfig
+from headpond.storage.ports import StoragePorts
 from headpond.telemetry.requests import RequestMeters
 
 if TYPE_CHECKING:
@@ -108,19 +112,21 @@ class BrokerApp:
         self._requests = RequestMeters()
         self._observability: Observability | None = None
         self._image = MetadataImage()
-        self._parked_produces = ParkedProduces(ports.clock, self._requests.of(produce.API.name).failed)
+        self._parked_produces = ParkedProduces(ports.clock, self._requests.of(PRODUCE.name).failed)
         self._logs = LogManager(
             settings.storage.data_dir,
-            fs=ports.fs,
-            clock=ports.clock,
-            workers=ports.workers,
-            tasks=ports.tasks,
-            random=ports.random,
-            config=StorageConfig.of(settings.storage),
-            on_fatal=on_fatal,
-            processes=ports.processes,
-            syncer=ports.syncer,
-            lookers=self._lookers,
+            StoragePorts(
+                fs=ports.fs,
+                clock=ports.clock,
+                workers=ports.workers,
+                tasks=ports.tasks,
+                random=ports.random,
+                processes=ports.processes,
+                syncer=ports.syncer,
+                lookers=self._lookers,
+            ),
+            StorageConfig.of(settings.storage),
+            on_fatal,
         )
         self._replicas = Replicas(
             broker_id=settings.broker_id,
@@ -199,16 +205,16 @@ class BrokerApp:
     def _make_broker(self, metadata_writer: MetadataWriter) -> Broker:
         ports = self._ports
         pacing = Pacing(Slices(ports.clock, self._lookers))
-        self._groups = GroupCoordinator(
+        around = Surroundings(
             image=self._image,
             metadata_writer=metadata_writer,
             replicas=self._replicas,
             clock=ports.clock,
             random=ports.random,
             tasks=ports.tasks,
-            settings=lambda: self.settings.groups,
             slices=pacing.slices,
         )
+        self._groups = GroupCoordinator(around, lambda: self.settings.groups)
         markers = LocalMarkers(
             self._replicas,
             ports.clock,
@@ -217,16 +223,7 @@ class BrokerApp:
             offsets_topic=OFFSETS_TOPIC,
             offsets=self._groups.runtime,
         )
-        self._transactions = TransactionCoordinator(
-            image=self._image,
-            metadata_writer=metadata_writer,
-            replicas=self._replicas,
-            clock=ports.clock,
-            tasks=ports.tasks,
-            settings=lambda: self.settings.transactions,
-            markers=markers,
-            slices=pacing.slices,
-        )
+        self._transactions = TransactionCoordinator(around, lambda: self.settings.transactions, markers)
         return Broker(
             settings=self.settings,
             clock=ports.clock,
@@ -248,16 +245,20 @@ class BrokerApp:
         server = Server(settings.network, ports.clock, ports.network, dispatch)
         turns = Turns(broker.pacing.slices, ports.tasks)
         produces = produce.ProduceHandler(
-            self._replicas,
-            self._parked_produces,
-            broker.authorizer,
-            ports.clock,
-            ports.tasks,
-            self._logs.looks,
-            self._requests.of(produce.API.name),
-            ProduceTransactions(self._transactions.verifier, ports.clock, lambda: self.settings.transactions),
-            turns,
-            self._lookers,
+            ProduceParts(
+                replicas=self._replicas,
+                parked=self._parked_produces,
+                authorizer=broker.authorizer,
+                transactions=ProduceTransactions(
+                    self._transactions.verifier, ports.clock, lambda: self.settings.transactions
+                ),
+                looks=self._logs.looks,
+                turns=turns,
+                meter=self._requests.of(PRODUCE.name),
+                clock=ports.clock,
+                tasks=ports.tasks,
+                workers=self._lookers,
+            )
         )
         sessions = self._sessions = FetchSessions(
             ports.random,
@@ -274,17 +275,17 @@ class BrokerApp:
                 bytes_max=lambda: broker.settings.fetch.bytes_max,
                 wait_ms_max=lambda: broker.settings.network.idle_ms_max or WAIT_MS_MAX,
             ),
-            reader=FetchReader(self._replicas, broker.authorizer, server, self._requests.of(fetch.API.name)),
+            reader=FetchReader(self._replicas, broker.authorizer, server, self._requests.of(FETCH.name)),
             turns=turns,
             clock=ports.clock,
             tasks=ports.tasks,
             workers=self._lookers,
-            meter=self._requests.of(fetch.API.name),
+            meter=self._requests.of(FETCH.name),
         )
-        server.add_hot_handler(produce.API.key, produce.API.versions, produces.receive, answers_are_small=True)
-        server.add_hot_handler(fetch.API.key, fetch.API.versions, fetches.receive, answers_are_small=False)
-        heartbeats = heartbeat.HeartbeatHandler(broker, self._requests.of(heartbeat.API.name))
-        server.add_hot_handler(heartbeat.API.key, heartbeat.API.versions, heartbeats.receive, answers_are_small=True)
+        server.add_hot_handler(PRODUCE.key, PRODUCE.versions, produces.receive, answers_are_small=True)
+        server.add_hot_handler(FETCH.key, FETCH.versions, fetches.receive, answers_are_small=False)
+        heartbeats = heartbeat.HeartbeatHandler(broker, self._requests.of(HEARTBEAT.name))
+        server.add_hot_handler(HEARTBEAT.key, HEARTBEAT.versions, heartbeats.receive, answers_are_small=True)
         return server
 
     async def _serve_metrics(self) -> None:

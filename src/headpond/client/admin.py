@@ -2,7 +2,7 @@
 
 Methods in the singular raise what went wrong; those that take several give a result or an error for each. What changes
 nothing is repeated when a connection breaks; a change is sent once, and ``RequestTimedOut`` or ``ConnectionLost`` then
-mean that nobody knows whether it was made. Changes go to the controller where the cluster names one that we can reach.
+mean that its outcome is unknown. Changes go to the controller where the cluster names one that we can reach.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 from headpond.client.client import Client
 from headpond.client.errors import ClientError, error_code, raise_for, refusal
-from headpond.client.metadata import BrokerView
 from headpond.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, list_offsets
 from headpond.client.routing import ask_leaders, topics_of
 from headpond.client.waiting import Backoff
@@ -23,7 +22,6 @@ from headpond.protocol.schema.create_partitions import CreatePartitionsRequest
 from headpond.protocol.schema.create_topics import CreateTopicsRequest
 from headpond.protocol.schema.delete_records import DeleteRecordsRequest
 from headpond.protocol.schema.delete_topics import DeleteTopicsRequest
-from headpond.protocol.schema.describe_cluster import DescribeClusterRequest
 from headpond.protocol.schema.describe_configs import DescribeConfigsRequest
 from headpond.protocol.schema.describe_log_dirs import DescribeLogDirsRequest
 from headpond.protocol.schema.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -34,7 +32,6 @@ __all__ = [
     "LATEST",
     "MAX_TIMESTAMP",
     "Admin",
-    "ClusterDescription",
     "ConfigEntry",
     "ConfigResource",
     "ListedOffset",
@@ -100,12 +97,6 @@ class LogDir(NamedTuple):
     total_bytes: int
     usable_bytes: int
     replicas: dict[TopicPartition, ReplicaSize]
-
-
-class ClusterDescription(NamedTuple):
-    cluster_id: str
-    controller_id: int
-    brokers: dict[int, BrokerView]
 
 
 class Admin:
@@ -247,12 +238,6 @@ class Admin:
         }
 
     # ---- the cluster
-
-    async def describe_cluster(self) -> ClusterDescription:
-        response = await self.client.ask(DescribeClusterRequest(), self.timeout_s)
-        _raise(_outcome(response, "the cluster"))
-        brokers = {one.broker_id: BrokerView(one.host, one.port, one.rack) for one in response.brokers}
-        return ClusterDescription(response.cluster_id, response.controller_id, dict(sorted(brokers.items())))
 
     async def describe_log_dirs(
         self, brokers: Sequence[int] | None = None, topics: Mapping[str, Sequence[int]] | None = None

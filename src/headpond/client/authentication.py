@@ -76,7 +76,7 @@ class Login:
             self._connection.give_up(f"{self._connection.address} could not be told again who we are: {error}")
 
     async def _authenticate(self, timeout_s: float) -> int:
-        """How long the broker lets the session last, in milliseconds; 0: for ever."""
+        """How long the broker lets the session last, in milliseconds; 0: no limit."""
         connection = self._connection
         await connection.become_quiet()
         try:

@@ -6,7 +6,7 @@
 
 Promises    Requests leave in the order in which ``send`` was called. At most ``IN_FLIGHT_MAX`` are unanswered and the
             transport's buffer stays near its high-water mark: the rest waits here. An answer larger than
-            ``FRAME_BYTES_MAX``, one that nobody asked for, or bytes that are no answer end the connection.
+            ``FRAME_BYTES_MAX``, an unsolicited one, or bytes that are no answer end the connection.
 Time-outs   A request that times out raises ``RequestTimedOut``; its late answer is dropped. If nothing at all has
             arrived since it was sent, the peer is taken for dead and the connection ends.
 The end     Every request in flight gets ``ConnectionLost``: whether it was carried out is unknown. What still waited

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from headpond.client.client import ATTEMPT_TIMEOUT_S_MAX, Client
 from headpond.client.errors import ClientError, refusal
@@ -29,6 +29,16 @@ CodesOf = Callable[[Any], list[int]]
 """The error codes of a response that speak for all of it."""
 
 
+class Coordinated(NamedTuple):
+    """What a coordinator is asked about."""
+
+    kind: Kind
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
 async def find_coordinator(client: Client, kind: Kind, key: str, timeout_s: float) -> int:
     """Its node id. Raises what the cluster says of that key; one that is not available is the caller's to retry."""
     request = FindCoordinatorRequest(key_type=KEY_TYPES[kind], coordinator_keys=[key])
@@ -41,8 +51,7 @@ async def find_coordinator(client: Client, kind: Kind, key: str, timeout_s: floa
 
 async def ask_coordinator(
     client: Client,
-    kind: Kind,
-    key: str,
+    what: Coordinated,
     request: Message,
     codes_of: CodesOf,
     timeout_s: float,
@@ -51,19 +60,19 @@ async def ask_coordinator(
     version_max: int | None = None,
     also_retried: frozenset[ErrorCode] = frozenset(),
 ) -> Any:
-    """The response of the key's coordinator; error codes in it that a wait does not better are the caller's to read."""
+    """The response of its coordinator; error codes in it that a wait does not better are the caller's to read."""
     until_s = client.clock.monotonic() + timeout_s
     backoff = Backoff(client.random)
     while True:
         left_s = max(0.0, until_s - client.clock.monotonic())
         is_sent = False
         try:
-            node_id = await find_coordinator(client, kind, key, min(left_s, ATTEMPT_TIMEOUT_S_MAX))
+            node_id = await find_coordinator(client, *what, min(left_s, ATTEMPT_TIMEOUT_S_MAX))
             is_sent = True
             attempt_s = min(left_s, ATTEMPT_TIMEOUT_S_MAX) if may_repeat else left_s
             response = await client.request(request, node_id, attempt_s, version_max=version_max)
             failed = [code for code in codes_of(response) if code in ELSEWHERE or code in also_retried]
-            outcome: ClientError | None = refusal(failed[0], f"{kind} {key}") if failed else None
+            outcome: ClientError | None = refusal(failed[0], str(what)) if failed else None
         except ClientError as error:
             is_safe = may_repeat or not is_sent or error.code is ErrorCode.BROKER_NOT_AVAILABLE
             if error.code not in ELSEWHERE and not (is_safe and error.code in NO_ANSWER):

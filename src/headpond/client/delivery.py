@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 from headpond.client.client import Client
@@ -33,18 +34,23 @@ TRANSACTIONAL_VERSION_MAX = 11
 _TRANSACTION_TIMEOUT_MS = 60_000  # a field of InitProducerId that must be positive and means nothing without one
 
 
+@dataclass(frozen=True, slots=True)
+class SenderSettings:
+    request_bytes_max: int
+    delivery_timeout_s: float
+    request_timeout_s: float
+    acks: int = -1
+    is_idempotent: bool = True
+    linger_s: float = 0.0
+
+
 class Sender:
     def __init__(
         self,
         client: Client,
         memory: Memory,
+        settings: SenderSettings,
         *,
-        acks: int,
-        is_idempotent: bool,
-        linger_s: float,
-        request_bytes_max: int,
-        delivery_timeout_s: float,
-        request_timeout_s: float,
         identity: Identity | None = None,
         transactional_id: str | None = None,
         stops_at_failure: bool = False,
@@ -54,12 +60,12 @@ class Sender:
         self._client = client
         self._clock = client.clock
         self._memory = memory
-        self._acks = acks
-        self._is_idempotent = is_idempotent
-        self._linger_s = linger_s
-        self._request_bytes_max = request_bytes_max
-        self._delivery_timeout_s = delivery_timeout_s
-        self._request_timeout_s = request_timeout_s
+        self._acks = settings.acks
+        self._is_idempotent = settings.is_idempotent
+        self._linger_s = settings.linger_s
+        self._request_bytes_max = settings.request_bytes_max
+        self._delivery_timeout_s = settings.delivery_timeout_s
+        self._request_timeout_s = settings.request_timeout_s
         self._lane = client.new_lane("producer")
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # those with batches, in the order of their turns
@@ -71,7 +77,7 @@ class Sender:
         self._stops_at_failure = stops_at_failure or transactional_id is not None
         self.failure: ClientError | None = None
         self._alarm = Alarm(client.clock)
-        self._refresh = Refresh(client, request_timeout_s, self._alarm.ring)
+        self._refresh = Refresh(client, settings.request_timeout_s, self._alarm.ring)
         self._flushes = 0
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_started = False

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from headpond.client.client import Client
-from headpond.client.delivery import Sender
+from headpond.client.delivery import Sender, SenderSettings
 from headpond.client.errors import ClientClosed
 from headpond.client.outbox import Identity, Memory, Outgoing
 from headpond.client.transaction import Transaction
@@ -44,12 +44,11 @@ class BatchProducer:
         self._sender = Sender(
             client,
             self._memory,
-            acks=-1,
-            is_idempotent=True,
-            linger_s=0.0,
-            request_bytes_max=request_bytes_max,
-            delivery_timeout_s=delivery_timeout_s,
-            request_timeout_s=request_timeout_s,
+            SenderSettings(
+                request_bytes_max=request_bytes_max,
+                delivery_timeout_s=delivery_timeout_s,
+                request_timeout_s=request_timeout_s,
+            ),
             identity=None if transaction is None else transaction.identity,
             transactional_id=None if transaction is None else transaction.transactional_id,
             stops_at_failure=True,

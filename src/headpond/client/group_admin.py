@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headpond.client.client import Client
-from headpond.client.coordinators import ask_all_brokers, ask_coordinator, find_coordinator
+from headpond.client.coordinators import Coordinated, ask_all_brokers, ask_coordinator, find_coordinator
 from headpond.client.errors import ClientError, refusal
 from headpond.client.routing import topics_of
 from headpond.model import ErrorCode, TopicPartition
@@ -42,7 +42,7 @@ class ListedGroup(NamedTuple):
     """ "classic", "consumer" (KIP-848), "share", "streams"; "" where the broker is too old to say."""
     state: str
     protocol_type: str
-    """ "consumer", "connect", ...; "" of a group that nobody ever joined."""
+    """ "consumer", "connect", ...; "" of a group that never had a member."""
 
 
 class GroupMember(NamedTuple):
@@ -232,8 +232,7 @@ class Groups:
     ) -> Any:
         return await ask_coordinator(
             self.client,
-            "group",
-            group_id,
+            Coordinated("group", group_id),
             request,
             codes_of,
             self.timeout_s,

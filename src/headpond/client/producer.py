@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Literal
 
 from headpond.client.client import Client
-from headpond.client.delivery import Sender
+from headpond.client.delivery import Sender, SenderSettings
 from headpond.client.errors import ClientClosed, ClientError
 from headpond.client.metadata import TopicView
 from headpond.client.outbox import Delivery, Memory, Outgoing, Record, RecordPlace, size_bytes_max
@@ -79,12 +79,14 @@ class Producer:
         self._sender = Sender(
             client,
             self._memory,
-            acks=acks,
-            is_idempotent=acks == -1 if idempotent is None else idempotent,
-            linger_s=linger_ms / 1_000,
-            request_bytes_max=request_bytes_max,
-            delivery_timeout_s=delivery_timeout_s,
-            request_timeout_s=client.timeout_s if request_timeout_s is None else request_timeout_s,
+            SenderSettings(
+                acks=acks,
+                is_idempotent=acks == -1 if idempotent is None else idempotent,
+                linger_s=linger_ms / 1_000,
+                request_bytes_max=request_bytes_max,
+                delivery_timeout_s=delivery_timeout_s,
+                request_timeout_s=client.timeout_s if request_timeout_s is None else request_timeout_s,
+            ),
         )
 
     async def __aenter__(self) -> Producer:

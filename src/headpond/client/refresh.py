@@ -1,6 +1,6 @@
 """Asks anew who leads, for a reader or a producer whose requests were sent to the wrong broker.
 
-One question at a time, however many partitions moved meanwhile; after one that nobody answered, a pause. It never gives
+One question at a time, however many partitions moved meanwhile; after one without an answer, a pause. It never gives
 up: how long to go on is for those who want the answer to know.
 """
 

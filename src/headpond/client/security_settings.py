@@ -11,12 +11,12 @@ Not there   Java's key stores (JKS, PKCS12): certificates and keys are PEM, in f
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Mapping
 
 from headpond.client.jaas import Jaas, parse_jaas
 from headpond.client.security import Mechanism, Sasl, Security
+from headpond.model.nearest import nearest
 from headpond.ports import Tls
 
 ReadFile = Callable[[str], bytes]
@@ -112,8 +112,7 @@ def _check_name(name: str) -> None:
     if name in REFUSED:
         raise SecurityMistake(f"{name} {REFUSED[name]}")
     if name not in OBEYED and name not in IGNORED and not name.startswith(IGNORED_PREFIXES):
-        near = difflib.get_close_matches(name, OBEYED, n=1, cutoff=0.6)
-        raise UnknownSetting(name, near[0] if near else None)
+        raise UnknownSetting(name, nearest(name, OBEYED))
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------

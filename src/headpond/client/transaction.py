@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headpond.client.client import Client
-from headpond.client.coordinators import Kind, ask_coordinator
+from headpond.client.coordinators import Coordinated, Kind, ask_coordinator
 from headpond.client.errors import refusal
 from headpond.client.group_admin import GroupOffset
 from headpond.client.outbox import Identity
@@ -160,8 +160,7 @@ class Transaction:
         """The answer of the coordinator; raises the first error in it."""
         response = await ask_coordinator(
             self._client,
-            kind,
-            key or self.transactional_id,
+            Coordinated(kind, key or self.transactional_id),
             request,
             codes_of,
             self._patience_s,

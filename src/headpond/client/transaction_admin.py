@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headpond.client.client import Client
-from headpond.client.coordinators import ask_all_brokers, ask_coordinator, find_coordinator
+from headpond.client.coordinators import Coordinated, ask_all_brokers, ask_coordinator, find_coordinator
 from headpond.client.errors import ClientError, refusal
 from headpond.client.routing import ask_leaders, topics_of
 from headpond.model import ErrorCode, TopicPartition
@@ -75,8 +75,7 @@ class Transactions:
         """None: there is no such id."""
         response = await ask_coordinator(
             self.client,
-            "transaction",
-            transactional_id,
+            Coordinated("transaction", transactional_id),
             DescribeTransactionsRequest(transactional_ids=[transactional_id]),
             lambda answer: [one.error_code for one in answer.transaction_states],
             self.timeout_s,
@@ -103,8 +102,7 @@ class Transactions:
         """Returns when it is over. ``timeout_ms``: what the id's time-out is from now on."""
         response = await ask_coordinator(
             self.client,
-            "transaction",
-            transactional_id,
+            Coordinated("transaction", transactional_id),
             InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms),
             lambda answer: [answer.error_code],
             self.timeout_s,

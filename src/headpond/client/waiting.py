@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
+from headpond.model import backoff
 from headpond.ports import Clock, Random, TimerHandle
 
 T = TypeVar("T")
@@ -30,20 +31,15 @@ async def within(clock: Clock, seconds: float, future: asyncio.Future[T]) -> T:
     return future.result()
 
 
-class Backoff:
+class Backoff(backoff.Backoff):
     """Pauses that double from 50 ms to 1 s, a fifth of each left to chance so that clients do not come in step."""
 
     def __init__(self, random: Random) -> None:
+        super().__init__(BACKOFF_FIRST_S, BACKOFF_MAX_S)
         self._random = random
-        self._failures = 0
 
     def next_s(self) -> float:
-        pause_s = min(BACKOFF_MAX_S, BACKOFF_FIRST_S * 2.0**self._failures)
-        self._failures = min(self._failures + 1, 10)
-        return pause_s * (0.8 + 0.4 * self._random.random_int(1_024) / 1_024)
-
-    def reset(self) -> None:
-        self._failures = 0
+        return super().next_s() * (0.8 + 0.4 * self._random.random_int(1_024) / 1_024)
 
 
 class Alarm:

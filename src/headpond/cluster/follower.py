@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from headpond.cluster.delta import Delta
 from headpond.cluster.image import MetadataImage
 from headpond.model import BrokerError, ErrorCode, InvariantBroken, invariant
+from headpond.model.backoff import Backoff
 from headpond.ports import Changes, Clock, HistoryLost, MetadataStore, Tasks
 
 log = logging.getLogger(__name__)
@@ -89,7 +90,7 @@ class ImageFollower:
             timer.cancel()
 
     async def _follow(self) -> None:
-        pause_s = RETRY_FIRST_S
+        backoff = Backoff(RETRY_FIRST_S, RETRY_MAX_S)
         while True:
             started_at = self.image.revision
             try:
@@ -102,8 +103,9 @@ class ImageFollower:
                 raise
             except Exception as error:
                 log.warning("the watch of the metadata store failed (%r); taking it up again", error)
-            pause_s = RETRY_FIRST_S if self.image.revision > started_at else min(pause_s * 2, RETRY_MAX_S)
-            await self._clock.sleep(pause_s)
+            if self.image.revision > started_at:
+                backoff.reset()
+            await self._clock.sleep(backoff.next_s())
 
     async def _refresh_or_log(self) -> None:
         try:

@@ -1,28 +1,13 @@
-"""UUIDs as Kafka uses them: 16 bytes inside, 22 characters of URL-safe base64 in text."""
+"""New ids, made by chance as Kafka makes them."""
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-
 from headpond.model import TopicId
+from headpond.model.ids import id_text
 from headpond.ports import Random
 
 # Kafka keeps the ids 0..99 for itself (the zero id, the metadata log, markers of log folders).
 _RESERVED_BELOW = 100
-
-
-def id_text(uuid: bytes) -> str:
-    return urlsafe_b64encode(uuid)[:22].decode("ascii")
-
-
-def parse_id(text: str) -> TopicId:
-    """The 16 bytes behind ``text``; ``ValueError`` when it is no such id."""
-    if len(text) != 22:
-        raise ValueError(f"{text!r} is no id: an id has 22 characters")
-    raw = urlsafe_b64decode(text + "==")  # leaves out what is not of its alphabet
-    if len(raw) != 16:
-        raise ValueError(f"{text!r} is no id: it has other characters than letters, digits, '-' and '_'")
-    return TopicId(raw)
 
 
 def new_uuid(random: Random) -> bytes:

@@ -18,7 +18,6 @@ import msgspec
 
 from headpond.cluster import keys
 from headpond.cluster.delta import Delta, PartitionChange
-from headpond.cluster.ids import parse_id
 from headpond.cluster.names import clash_name, may_clash
 from headpond.cluster.rows import (
     BadEntry,
@@ -32,6 +31,7 @@ from headpond.cluster.rows import (
     decode,
 )
 from headpond.model import TopicId, invariant
+from headpond.model.ids import parse_id
 from headpond.ports import Changes, Entry, Listing
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

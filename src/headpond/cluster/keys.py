@@ -11,16 +11,16 @@
     configs/{kind}/{name}          overrides of a topic, a broker or (broker/default) all brokers, of a group, of a
                                    subscription to client metrics
     features/{name}                finalized level
-    pid-block                      the first producer id that nobody was given yet
+    pid-block                      the first producer id that is not yet reserved
 
 The store may hold other keys (elections, ACLs); the image ignores what it does not know.
 """
 
 from __future__ import annotations
 
-from headpond.cluster.ids import id_text
 from headpond.cluster.names import clash_name
 from headpond.model import TopicId
+from headpond.model.ids import id_text
 
 CLUSTER = "cluster"
 PRODUCER_ID_BLOCK = "pid-block"

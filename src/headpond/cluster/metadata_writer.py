@@ -11,7 +11,7 @@ What does not fit into one transaction (more than about 120 partitions):
 * enlargement partition keys first, the topic key with the new count last; every part compares the topic key.
 * deletion    topic key first, in one transaction with as many partition keys as fit; the rest is swept.
 
-A crash between the parts leaves loose partition keys that nobody sees; the next start sweeps them.
+A crash between the parts leaves partition keys without a topic; the next start removes them.
 """
 
 from __future__ import annotations
@@ -166,12 +166,6 @@ class MetadataWriter:
             self._being_auto_created.discard(topic.name)
 
     # --- settings
-
-    async def set_configs(
-        self, kind: ConfigKind, name: str, configs: Mapping[str, str], *, timeout_ms: int = TIMEOUT_MS
-    ) -> None:
-        """Replace all overrides of a resource (broker "": the default of all brokers)."""
-        await self.alter_configs(kind, name, lambda _: configs, timeout_ms=timeout_ms)
 
     async def alter_configs(
         self,

@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from headpond.cluster import keys
-from headpond.cluster.ids import id_text, new_uuid
+from headpond.cluster.ids import new_uuid
 from headpond.cluster.metadata_writer import PLANS_MAX, TIMEOUT_MS, MetadataWriter
 from headpond.cluster.rows import BrokerRow, ClusterRow, Endpoint, FeatureRow, PartitionState, encode
 from headpond.cluster.store_transaction import chunks_of
 from headpond.model import BrokerError, ErrorCode, TopicId
+from headpond.model.ids import id_text
 from headpond.ports import Committed, Compare, Delete, Put
 
 log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from headpond.model import OutcomeUnknown
+from headpond.model.backoff import Backoff
 from headpond.ports import STORE_OPERATIONS_MAX, Clock, Committed, Compare, Conflict, Delete, MetadataStore, Put
 
 T = TypeVar("T")
@@ -27,17 +28,16 @@ async def transact_surely(
 ) -> Outcome:
     """Like ``store.transact``, but ``OutcomeUnknown`` comes out only when the doubt could not be settled in time."""
     deadline = clock.monotonic() + timeout_s
-    pause_s = RETRY_FIRST_S
+    backoff = Backoff(RETRY_FIRST_S, RETRY_MAX_S)
     unsure = False
     while True:
         try:
             outcome = await store.transact(compares, writes)
         except OutcomeUnknown:
-            if clock.monotonic() + pause_s > deadline:
+            if clock.monotonic() + backoff.coming_s > deadline:
                 raise
             unsure = True
-            await clock.sleep(pause_s)
-            pause_s = min(pause_s * 2, RETRY_MAX_S)
+            await clock.sleep(backoff.next_s())
             continue
         if unsure and isinstance(outcome, Conflict):
             revision = effect_revision(compares, writes, outcome)

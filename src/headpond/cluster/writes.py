@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from headpond.cluster import keys
-from headpond.cluster.ids import id_text
 from headpond.cluster.image import MetadataImage, TopicImage
 from headpond.cluster.names import may_clash
 from headpond.cluster.rows import NameRow, PartitionState, TopicRow, encode
 from headpond.cluster.topics import PlannedTopic
 from headpond.model import TopicId
+from headpond.model.ids import id_text
 from headpond.ports import Compare, Delete, Put
 
 

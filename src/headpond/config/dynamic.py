@@ -148,7 +148,7 @@ def describe_client_metrics(overrides: Mapping[str, str], names: Collection[str]
 
 
 def _broker_row(name: str, text: str | None, setting: Setting | None, synonyms: Sequence[Synonym]) -> Row:
-    """A setting that nobody knows might be a secret: its value is never shown."""
+    """An unknown setting might be a secret: its value is never shown."""
     source = synonyms[0].source if synonyms else DEFAULT
     if setting is None:
         return Row(name, None, source, True, True, UNKNOWN, tuple(synonyms))
@@ -269,7 +269,7 @@ def check_topic(configs: Mapping[str, str | None], effective: Effective) -> None
 
 def check_broker(configs: Mapping[str, str], effective: Effective, *, of_all_brokers: bool) -> None:
     """Whether these may be the dynamic settings of this broker, or of all. Kafka's code for a wrong one is
-    INVALID_REQUEST. Names that nobody knows are accepted, as in Kafka, except our own."""
+    INVALID_REQUEST. Unknown names are accepted, as in Kafka, except our own."""
     known = {name: broker_setting(name) for name in configs}
     for name, setting in known.items():
         if setting is None and name.startswith("headpond."):

@@ -138,7 +138,7 @@ class Effective:
                 shown = None if text is None else MASK
             else:
                 shown = to_text(setting.parse(text)) if text is not None else None
-            yield SettingRow(name, shown, self.origin(name, source), setting is None or setting.used)
+            yield SettingRow(name, shown, self.origin(name, source), setting is not None and setting.used)
 
     def origin(self, name: str, source: int) -> str:
         """In words: where a value of that source comes from."""

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from headpond.config.definition import ConfigError, shortened, whole_number
 
-_WILDCARDS = ("", "0.0.0.0", "::")
+EVERY_INTERFACE = ("", "0.0.0.0", "::")
+"""Hosts of a listener that stand for all addresses of the machine."""
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SERVED_PROTOCOLS = ("PLAINTEXT",)
 
@@ -73,8 +74,8 @@ def _listener(end: Endpoint, told: Endpoint | None, protocols: dict[str, str], h
     if protocol not in SERVED_PROTOCOLS:
         raise ConfigError(f"the listener {end.name} asks for {protocol}: only {', '.join(SERVED_PROTOCOLS)} is served")
     if told is None:
-        told = Endpoint(end.name, hostname if end.host in _WILDCARDS else end.host, end.port)
-    elif told.host in _WILDCARDS:
+        told = Endpoint(end.name, hostname if end.host in EVERY_INTERFACE else end.host, end.port)
+    elif told.host in EVERY_INTERFACE:
         raise ConfigError(f"advertised.listeners must name a host that clients can reach, not '{told.host}'")
     host = "" if end.host in ("0.0.0.0", "") else end.host
     return Listener(end.name, protocol, host, end.port, told.host, told.port)

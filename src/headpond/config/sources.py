@@ -1,8 +1,8 @@
 """Where the static settings come from: command line, environment, file; and the sentence when one of them is wrong.
 
-    --listen/--advertise/--data-dir/--broker-id/--metrics-listen and --set name=value   the strongest
+    --listen/--advertise/--data-dir/--broker-id/--metrics-listen/--log-level and --set name=value   the strongest
     HEADPOND_LISTEN, ..., HEADPOND_SET="a=1,b=2", HEADPOND_LOG_SEGMENT_BYTES (dots become underscores)
-    the TOML file of --config or HEADPOND_CONFIG: nested tables or quoted dotted names
+    the file of --config or HEADPOND_CONFIG: TOML or Kafka's server.properties (``settings_file.py``)
 
 Pure but for ``read_file``, which is passed in. Every name and value is checked here, before anything is started.
 """
@@ -10,12 +10,12 @@ Pure but for ``read_file``, which is passed in. Every name and value is checked 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headpond.config.definition import ConfigError, InvalidValue
 from headpond.config.effective import Effective
 from headpond.config.registry import broker_setting, broker_settings, family, topic_setting
-from headpond.config.without_effect import OF_AUTHORIZERS, refusal
+from headpond.config.without_effect import OF_AUTHORIZERS, did_you_mean, refusal
 
 PREFIX = "HEADPOND_"
 OWN = "headpond."
@@ -26,6 +26,7 @@ SHORT_FORMS = {
     "data-dir": "log.dirs",
     "broker-id": "node.id",
     "metrics-listen": "headpond.metrics.listen",
+    "log-level": "headpond.log.level",
 }
 """What the flags stand for; the environment (HEADPOND_DATA_DIR) and the file (data-dir) know them too."""
 
@@ -41,6 +42,10 @@ class Given(NamedTuple):
     text: str
     where: str
     strength: int
+    may_be_unknown: bool = False
+    """It comes from a file that was written for Kafka, which leaves alone what it does not know."""
+    spelling: str = ""
+    """The short form, where it was given by that."""
 
 
 def load(
@@ -107,7 +112,7 @@ def _from_environment(environ: Mapping[str, str], others: Collection[str]) -> It
             names = names or {variable_of(name): name for name in (*broker_settings(), *OF_AUTHORIZERS)}
             if variable not in names:
                 short_forms = [PREFIX + form.upper().replace("-", "_") for form in (*SHORT_FORMS, "config", "set")]
-                raise ConfigError(f"unknown variable {variable}{_nearest(variable, [*short_forms, *names])}")
+                raise ConfigError(f"unknown variable {variable}{did_you_mean(variable, [*short_forms, *names])}")
             yield Given(names[variable], text.strip(), variable, 1)
 
 
@@ -133,35 +138,14 @@ def _pairs(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _from_file(path: str, read_file: Callable[[str], bytes]) -> Iterator[Given]:
-    import tomllib
+    from headpond.config.settings_file import settings_in
 
-    try:
-        table = tomllib.loads(read_file(path).decode())
-    except OSError as error:
-        raise ConfigError(f"the settings file {path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:  # the reader's own, and what Python says of a number that is too long
-        raise ConfigError(f"the settings file {path} is not TOML: {error}") from None
-    for name, text in _flat(table, "", path):
-        yield _from_short(name, text, path, 2) if name in SHORT_FORMS else Given(name, text, path, 2)
-
-
-def _flat(table: Mapping[str, Any], prefix: str, path: str) -> Iterator[tuple[str, str]]:
-    for key, value in table.items():
-        name = prefix + key
-        if isinstance(value, dict):
-            yield from _flat(value, name + ".", path)
-        elif isinstance(value, list):
-            yield name, ",".join(_scalar(name, each, path) for each in value)
+    found = settings_in(path, read_file)
+    for name, text in found.pairs:
+        if name in SHORT_FORMS:
+            yield _from_short(name, text, path, 2)
         else:
-            yield name, _scalar(name, value, path)
-
-
-def _scalar(name: str, value: object, path: str) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise ConfigError(f"{name} in {path} should be a text, a number, true or false, or a list of these")
+            yield Given(name, text, path, 2, may_be_unknown=found.is_kafkas)
 
 
 def _from_short(short: str, text: str, where: str, strength: int) -> Given:
@@ -174,7 +158,7 @@ def _from_short(short: str, text: str, where: str, strength: int) -> Given:
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from None
         text = f"PLAINTEXT://{text.strip()}" if short == "listen" else f"{_FIRST_LISTENER}://{text.strip()}"
-    return Given(SHORT_FORMS[short], text.strip(), where, strength)
+    return Given(SHORT_FORMS[short], text.strip(), where, strength, spelling=short)
 
 
 # --- checking and merging ---------------------------------------------------------------------------------------------
@@ -182,7 +166,8 @@ def _from_short(short: str, text: str, where: str, strength: int) -> Given:
 
 def _check(given: Given) -> None:
     setting = broker_setting(given.name)
-    if setting is None and given.name in OF_AUTHORIZERS:
+    is_kafkas = not given.name.startswith(OWN)
+    if setting is None and ((given.may_be_unknown and is_kafkas) or given.name in OF_AUTHORIZERS):
         return
     if setting is None:
         raise ConfigError(_unknown(given))
@@ -200,15 +185,8 @@ def _unknown(given: Given) -> str:
         names = BROKER_NAMES.get(given.name)
         hint = f": the broker's default for it is {names[0].name}" if names else ""
         return f"{given.name} (from {given.where}) is a setting of topics, not of the broker{hint}"
-    near = _nearest(given.name, [*broker_settings(), *SHORT_FORMS])
+    near = did_you_mean(given.name, [*broker_settings(), *SHORT_FORMS])
     return f"unknown setting {given.name} (from {given.where}){near}"
-
-
-def _nearest(name: str, known: Collection[str]) -> str:
-    import difflib
-
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f", did you mean {found[0]}?" if found else ""
 
 
 def _merge(given: Sequence[Given]) -> tuple[dict[str, str], dict[str, str]]:
@@ -218,17 +196,25 @@ def _merge(given: Sequence[Given]) -> tuple[dict[str, str], dict[str, str]]:
     for each in given:
         names = family(each.name)
         strongest[names] = min(each.strength, strongest.get(names, each.strength))
-    static: dict[str, str] = {}
-    origins: dict[str, str] = {}
+    taken: dict[str, Given] = {}
     for each in given:
         if each.strength != strongest[family(each.name)]:
             continue
-        if each.name in static and static[each.name] != each.text:
-            raise ConfigError(f"{each.name} is given twice: by {origins[each.name]} and by {each.where}")
-        static[each.name] = each.text
-        origins[each.name] = each.where
+        if each.name in taken and taken[each.name].text != each.text:
+            raise ConfigError(_twice(taken[each.name], each))
+        taken[each.name] = each
+    static = {name: each.text for name, each in taken.items()}
+    origins = {name: each.where for name, each in taken.items()}
     if "broker.id" in static:
         if static.get("node.id", static["broker.id"]) != static["broker.id"]:
             raise ConfigError(f"node.id ({static['node.id']}) and broker.id ({static['broker.id']}) must be the same")
         static["node.id"], origins["node.id"] = static["broker.id"], origins["broker.id"]
     return static, origins
+
+
+def _twice(first: Given, second: Given) -> str:
+    if first.where != second.where:
+        return f"{first.name} is given twice: by {first.where} and by {second.where}"
+    spellings = [each.spelling or each.name for each in (first, second)]
+    both = f": as {spellings[0]} and as {spellings[1]}" if spellings[0] != spellings[1] else ""
+    return f"{first.name} is given twice by {first.where}{both}"

@@ -47,8 +47,8 @@ def log_defaults(effective: Effective) -> LogConfig:
 
 
 def topic_config(overrides: Mapping[str, str], settings: BrokerSettings) -> LogConfig:
-    """A topic's settings on top of the broker's. Names that nobody here knows are left out: the store may hold what a
-    newer broker wrote. Raises ``ConfigError`` for a value that cannot be."""
+    """A topic's settings on top of the broker's. Unknown names are left out: the store may hold what a newer broker
+    wrote. Raises ``ConfigError`` for an invalid value."""
     known = {name: TOPIC_SETTINGS[name].parse(text) for name, text in overrides.items() if name in TOPIC_SETTINGS}
     return replace(settings.log, **_fields(known)) if known else settings.log
 

@@ -6,10 +6,14 @@ made for Kafka work, and named: one line at the start, and a mark in ``headpond 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from headpond.config.definition import Setting
-from headpond.config.registry import LISTENER_PREFIX, broker_setting
+from headpond.config.registry import LISTENER_PREFIX, broker_setting, broker_settings
+from headpond.model.nearest import LIKENESS_MIN, nearest
+
+VERY_LIKE = 0.85
+"""In a file made for Kafka an unknown name is rarely a mistyped one."""
 
 _NO_AUTHORIZER = "this broker has no authorizer, and every client may do everything"
 _NO_AUTHENTICATION = "this broker serves PLAINTEXT listeners only, without authentication or encryption"
@@ -61,6 +65,19 @@ def without_effect(static: Mapping[str, str]) -> list[str]:
         if setting is not None and not setting.used and _differs(setting, static[name]):
             found.append(name)
     return found
+
+
+def unknown(static: Mapping[str, str]) -> list[str]:
+    """What is neither Kafka's nor ours, sorted, each with the name that may have been meant. Only a properties file may
+    give it: Kafka takes such files as they are, and says so."""
+    names = [name for name in sorted(static) if broker_setting(name) is None]
+    return [name + did_you_mean(name, broker_settings(), VERY_LIKE) for name in names]
+
+
+def did_you_mean(name: str, known: Collection[str], likeness: float = LIKENESS_MIN) -> str:
+    """``, did you mean X?`` where one of ``known`` is like it, else nothing."""
+    near = nearest(name, known, likeness)
+    return "" if near is None else f", did you mean {near}?"
 
 
 def _differs(setting: Setting | None, text: str) -> bool:

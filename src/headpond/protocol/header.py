@@ -69,12 +69,6 @@ def decode_request_header_end(buffer: Buffer, position: int, *, is_flexible: boo
     return client_id, position
 
 
-def encode_response_header(key: int, version: int, correlation_id: int) -> bytes:
-    if has_tagged_response_header(key, version):
-        return _pack_correlation(correlation_id) + b"\0"
-    return _pack_correlation(correlation_id)
-
-
 @cache
 def has_tagged_response_header(key: int, version: int) -> bool:
     """Whether responses to that request begin with a version 1 header."""

@@ -1,8 +1,8 @@
 """Bytes of a file for a socket without a copy in between: a place in the page cache, and a window on it (mmap).
 
-Promises    Only bytes that are in memory are lent, so that nobody waits for a device: the kernel is asked first
+Promises    Only bytes that are in memory are lent, so that the loop never waits for a device: the kernel is asked first
             (cachestat, Linux 6.5). The windows of all files together are at most ``WINDOWS_MAX``; the one not used for
-            longest goes first, and one that nobody used for a while goes by itself. A window lives for as long as
+            longest goes first, and one that is unused for a while is closed. A window lives for as long as
             somebody holds a view on it, whatever happens to its file; with ``ALIVE_MAX`` of them no more is lent.
 Careful     A view is for handing to the kernel. Python code that looks into it would die (SIGBUS) of a page that was
             cut off or can't be read any more; a system call is only told EFAULT, and its connection ends. asyncio's own
@@ -110,7 +110,7 @@ class Windows:
                 self._used.discard(key)
 
     def close_unused(self) -> None:
-        """Close the windows that nobody has used since the last call."""
+        """Close the windows that were not used since the last call."""
         self._windows = {key: window for key, window in self._windows.items() if key in self._used}
         self._used.clear()
 

@@ -35,7 +35,7 @@ from headpond.runtime.files import check_regular
 from headpond.runtime.metastore_rules import prefix_end
 
 SCHEMA_VERSION = 1
-APPLICATION_ID = 0x50454E53  # "PENS", in the file's header: what `file` and we recognise it by
+APPLICATION_ID = 0x4C4F474D  # "LOGM", in the file's header: what `file` and we recognise it by
 # Another process may hold the write lock for a commit or two, each an fsync; longer means that something is wrong.
 BUSY_TIMEOUT_MS = 5_000
 # Trim the history in steps: a deletion with every commit would double its cost.

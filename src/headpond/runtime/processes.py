@@ -68,7 +68,7 @@ class WorkerProcesses:
         finally:
             if is_free and not self._is_closed:
                 self._keep(child)
-            else:  # in the middle of something that nobody wants any more
+            else:  # in the middle of a job that was cancelled
                 self._end(child, politely=False)
 
     async def close(self) -> None:

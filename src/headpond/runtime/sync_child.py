@@ -23,7 +23,7 @@ FILES_MAX = 64
 REQUEST = struct.Struct("<QB?")  # the job's number, how many files ride along, whether their whole file system is meant
 ANSWER = struct.Struct("<Qid")  # the job's number, the error or 0, how long it took
 READY = 0
-"""The number of the answer that nobody asked for: the process is there."""
+"""The number of the unsolicited first answer: the process is ready."""
 NOT_DONE = -1
 """The error when the files did not arrive, for want of descriptors: nothing was synced, and nothing has failed."""
 SLICE_NS = 100_000

@@ -198,7 +198,7 @@ def _start() -> _Child:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Blocking: it ends by itself, now that nobody talks to it any more."""
+    """Blocking. The process ends by itself when its socket is closed."""
     try:
         process.wait(END_WAIT_S)
     except subprocess.TimeoutExpired:

@@ -17,7 +17,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headpond.spark.kafka.errors import WrongOption, nearest
+from headpond.model.nearest import did_you_mean
+from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.sink.columns import check_columns
 from headpond.spark.sink.errors import WrongWrite
 from headpond.spark.sink.options import SinkOptions, parse_sink_options
@@ -92,7 +93,9 @@ class HeadpondDataSource(DataSource):
         for field in schema.fields:
             if field.name not in known:
                 more = (
-                    "; it comes with the option includeHeaders" if field.name in HEADERS else nearest(field.name, known)
+                    "; it comes with the option includeHeaders"
+                    if field.name in HEADERS
+                    else did_you_mean(field.name, known)
                 )
                 raise WrongOption(f"a topic has no column {field.name}, only {', '.join(known)}{more}")
             kind = field.dataType.simpleString()

@@ -15,14 +15,15 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from headpond.config.broker import StorageSettings
 from headpond.config.compaction import CompactionSettings
 from headpond.config.log import LogConfig
 from headpond.model import TopicId, TopicPartition, invariant
-from headpond.ports import Clock, File, FileSystem, Processes, Random, Syncer, Tasks, Workers
+from headpond.model.ids import id_text
+from headpond.ports import File
 from headpond.storage.commit import journal
 from headpond.storage.commit.checkpoint_rounds import CheckpointRounds
 from headpond.storage.commit.group_commit import FlushMode, GroupCommit
@@ -35,10 +36,11 @@ from headpond.storage.log.log import LogPorts, PartitionLog
 from headpond.storage.log.segment_files import SyncFailed
 from headpond.storage.looks.looks import Looks
 from headpond.storage.meters import StorageMeters
+from headpond.storage.ports import StoragePorts
 from headpond.storage.producers.producers import EXPIRATION_MS
 from headpond.storage.recovery.journal_replay import take_in
 from headpond.storage.recovery.many import recover_all
-from headpond.storage.recovery.recovery import Found, Recovered
+from headpond.storage.recovery.recovery import FoundFolder, Recovered
 from headpond.storage.slices import LOGS_PER_SLICE, in_slices
 from headpond.storage.tracked_workers import TrackedWorkers
 
@@ -88,31 +90,21 @@ class StorageConfig:
 
 class LogManager:
     def __init__(
-        self,
-        data_dir: str,
-        *,
-        fs: FileSystem,
-        clock: Clock,
-        workers: Workers,
-        tasks: Tasks,
-        random: Random,
-        config: StorageConfig,
-        on_fatal: Callable[[BaseException], None],
-        processes: Processes | None = None,
-        syncer: Syncer | None = None,
-        lookers: Workers | None = None,
+        self, data_dir: str, ports: StoragePorts, config: StorageConfig, on_fatal: Callable[[BaseException], None]
     ) -> None:
-        """``lookers``: threads for looks into records; without them those share ``workers``."""
         self.data_dir = data_dir
         self.strays: list[StrayFolder] = []
         self.scanned_bytes = 0
         """What recovery had to read at the last ``open``."""
         self.meters = StorageMeters()
-        self._fs = fs
-        self._clock = clock
-        self._workers = TrackedWorkers(workers)
-        self._tasks = tasks
-        self._random = random
+        self._fs = ports.fs
+        self._clock = ports.clock
+        self._workers = TrackedWorkers(ports.workers)
+        self._lookers = TrackedWorkers(ports.lookers if ports.lookers is not None else ports.workers)
+        self._tasks = ports.tasks
+        self._random = ports.random
+        self._processes = ports.processes
+        self._ports = replace(ports, workers=self._workers, lookers=self._lookers)
         self._config = config
         self._on_fatal = on_fatal
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -121,52 +113,57 @@ class LogManager:
         self._high_watermarks: dict[TopicPartition, int] = {}
         self._is_open = False
         self._loops: list[asyncio.Task[None]] = []
-        self._removals = Removals(fs, clock, self._workers)
         self._deletions: dict[TopicPartition, asyncio.Future[None]] = {}
-        self.journal = Journal(fs, self._workers, data_dir, lambda error: self.commits.fail(error))
+        self.compactor: Compactor | None = None  # None: it was not needed yet, or there is no process to run it in
+        self._put_together()
+
+    def _put_together(self) -> None:
+        ports, config = self._ports, self._config
+        self._removals = Removals(ports.fs, ports.clock, ports.workers)
+        self.journal = Journal(ports.fs, ports.workers, self.data_dir, lambda error: self.commits.fail(error))
         self.commits = GroupCommit(
-            fs=fs,
-            clock=clock,
-            workers=self._workers,
-            data_dir=data_dir,
+            self.data_dir,
+            ports,
             mode=config.flush,
             interval_ms=config.flush_interval_ms,
             on_fatal=self._give_up,
             journal=self.journal,
             meters=self.meters,
-            syncer=syncer,
         )
         self._rounds = CheckpointRounds(
-            data_dir=data_dir,
-            fs=fs,
-            clock=clock,
-            workers=self._workers,
+            data_dir=self.data_dir,
+            fs=ports.fs,
+            clock=ports.clock,
+            workers=ports.workers,
             commits=self.commits,
             journal=self.journal,
             logs=self._logs,
         )
-        self._processes = processes
-        self._lookers = TrackedWorkers(lookers if lookers is not None else workers)
-        self.looks = Looks(lookers=self._lookers, processes=processes, fs=fs, clock=clock, tasks=tasks)
-        self.compactor: Compactor | None = None  # None: it was not needed yet, or there is no process to run it in
-        self._ports = LogPorts(
-            data_dir=data_dir,
-            fs=fs,
-            clock=clock,
-            workers=self._workers,
-            tasks=tasks,
-            random=random,
+        self.looks = Looks(
+            lookers=self._lookers, processes=ports.processes, fs=ports.fs, clock=ports.clock, tasks=ports.tasks
+        )
+        self._log_ports = self._make_log_ports()
+
+    def _make_log_ports(self) -> LogPorts:
+        ports, rounds = self._ports, self._rounds
+        return LogPorts(
+            data_dir=self.data_dir,
+            fs=ports.fs,
+            clock=ports.clock,
+            workers=ports.workers,
+            tasks=ports.tasks,
+            random=ports.random,
             commits=self.commits,
             journal=self.journal,
             looks=self.looks,
-            on_changed=self._rounds.changed,
-            on_checkpoint_due=self._rounds.hurry,
-            checkpointed=self._rounds.checkpointed,
-            lower_recovery_point=self._rounds.lower_recovery_point,
-            leave_journal=self._rounds.leave_journal,
-            save_log_starts=self._rounds.save_log_starts,
+            on_changed=rounds.changed,
+            on_checkpoint_due=rounds.hurry,
+            checkpointed=rounds.checkpointed,
+            lower_recovery_point=rounds.lower_recovery_point,
+            leave_journal=rounds.leave_journal,
+            save_log_starts=rounds.save_log_starts,
             remove_later=self._removals.later,
-            checkpoints_settled=self._rounds.settled,
+            checkpoints_settled=rounds.settled,
             folder_is_free=self._folder_is_free,
             meters=self.meters,
         )
@@ -197,7 +194,7 @@ class LogManager:
         if self._identity is not None:
             data_folder.check_identity(self.data_dir, self._identity, cluster_id=cluster_id, node_id=node_id)
         else:
-            directory_id = names.id_text(self._random.random_bytes(16))
+            directory_id = id_text(self._random.random_bytes(16))
             self._identity = FolderIdentity(cluster_id, node_id, directory_id)
             await self._workers.run(data_folder.write_identity, self._fs, self.data_dir, self._identity)
         chance = self._random.random_bytes(16 * len(known))
@@ -285,7 +282,7 @@ class LogManager:
     def create(self, tp: TopicPartition, topic_id: TopicId, config: LogConfig) -> PartitionLog:
         """A new, empty log. No file is touched before its first append."""
         invariant(tp not in self._logs, "the log exists", tp)
-        log = PartitionLog(tp, topic_id, config, self._ports)
+        log = PartitionLog(tp, topic_id, config, self._log_ports)
         log.producers.expiration_ms = self._config.producer_id_expiration_ms
         if self.commits.failed is not None:
             log.fail(self.commits.failed)
@@ -365,10 +362,10 @@ class LogManager:
         config_of: Callable[[str], LogConfig],
     ) -> None:
         now_ms = self._clock.now_ms()
-        found: list[Found] = []
+        found: list[FoundFolder] = []
         for tp in contents.partitions:
             found.append(
-                Found(
+                FoundFolder(
                     path=f"{self.data_dir}/{tp}",
                     tp=tp,
                     is_clean=contents.is_clean,
@@ -381,7 +378,7 @@ class LogManager:
                 )
             )
 
-        def load(each: Found, recovered: Recovered) -> None:
+        def load(each: FoundFolder, recovered: Recovered) -> None:
             log = self.create(each.tp, known[each.tp], config_of(each.tp.topic))
             log.adopt(recovered)
             log.recovery_point = min(each.recovery_point, log.log_end_offset)
@@ -418,11 +415,8 @@ class LogManager:
             invariant(self._processes is not None, "no process to compact in", self.data_dir)
             assert self._processes is not None
             self.compactor = _compactor()(
-                fs=self._fs,
-                clock=self._clock,
-                workers=self._workers,
-                tasks=self._tasks,
-                processes=self._processes,
+                self._ports,
+                self._processes,
                 rounds=self._rounds,
                 on_sync_failed=self.commits.fail,
                 logs=self._logs,

@@ -30,10 +30,10 @@ CONNECTIONS_MAX = 16
 REQUEST_S_MAX = 5.0
 """A request must be there within this time."""
 STALL_S_MAX = 10.0
-"""A client that takes nothing for so long is dropped."""
+"""A client that reads nothing for this long is disconnected."""
 ANSWER_S_MAX = 60.0
 """An answer must be taken within this time: scrapers give up after 10 s, and one that takes a byte now and then would
-keep its place for ever."""
+keep its place without end."""
 UNSENT_BYTES_MAX = 65_536
 """Beyond it, collecting waits for the client."""
 

@@ -63,7 +63,7 @@ class RequestReader:
         if len(self._data) > REQUEST_BYTES_MAX:
             raise BadRequest(431, f"a request has at most {REQUEST_BYTES_MAX} bytes here")
         if b"\n" in self._data and not _LINE.fullmatch(self._data.partition(b"\n")[0].removesuffix(b"\r")):
-            raise BadRequest(400, "that is no HTTP request line")  # no need to wait for the rest
+            raise BadRequest(400, "malformed HTTP request line")  # no need to wait for the rest
         return None
 
 
@@ -72,7 +72,7 @@ def parse(head: bytes) -> Request:
     line, *rows = head.split(b"\r\n")
     found = _LINE.fullmatch(line)
     if found is None:
-        raise BadRequest(400, "that is no HTTP request line")
+        raise BadRequest(400, "malformed HTTP request line")
     method, target, version = (part.decode("ascii") for part in found.groups())
     if version not in ("HTTP/1.1", "HTTP/1.0"):
         raise BadRequest(505, "HTTP/1.1 is spoken here")

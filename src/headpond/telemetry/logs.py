@@ -26,7 +26,6 @@ KINDS_MAX = 1_000
 
 LIFECYCLE = "headpond.lifecycle"
 LEVELS: Mapping[str, int] = {"DEBUG": 10, "INFO": 20, "WARNING": 30, "WARN": 30, "ERROR": 40}
-FORMATS = ("text", "json")
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

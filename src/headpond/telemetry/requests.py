@@ -105,7 +105,7 @@ class RequestMeter:
 
 
 class RequestMeters:
-    """The meters by API, made when one is first asked for: the APIs that nobody uses take no series."""
+    """The meters by API, made when one is first asked for: unused APIs take no series."""
 
     def __init__(self) -> None:
         self._meters: dict[str, RequestMeter] = {}

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from headpond.testing.command import headpond_command, headpond_environment
+from headpond.testing.command import headpond_environment
 from headpond.testing.errors import BrokerFailed, StartFailed
 from headpond.testing.guard import Guard
 from headpond.testing.values import as_text
@@ -29,6 +29,7 @@ from headpond.testing.values import as_text
 if TYPE_CHECKING:
     from headpond.testing.records import Record, Sendable
 
+__tracebackhide__ = True  # a failure points at the line of the test
 HOST = "127.0.0.1"
 DEADLINE_S = 30.0
 """Long enough for a loaded machine: reaching it means that what is waited for will not come."""
@@ -43,16 +44,19 @@ _READY = re.compile(r"listening on (?:\[?[\w.:]*?\]?):(\d+)\b")
 class Broker:
     """Not started before the ``with`` block begins or ``start`` is called; may be stopped and started again.
 
-    settings    broker settings by their names, as for ``headpond serve --set``; ``DEFAULTS`` hold where they are silent
+    settings    broker settings by their names, as for ``headpond serve --set``
     folder      keep data and logs there, to look at them afterwards; None: a temporary folder that goes away
     port        0: a free one
     arguments   more arguments of ``headpond serve``
     env         more variables for it; the caller's own HEADPOND_* variables don't reach it
+
+    ``DEFAULTS`` are weaker than a setting that is given in any of these ways. A settings file of the caller's
+    (``arguments=["--config", ...]``) takes their place.
     """
 
-    DEFAULTS: ClassVar[Mapping[str, object]] = {"log.retention.ms": -1}
-    """Records with the timestamps of long ago, which tests are fond of, stay: Kafka's week would take them away in
-    the middle of a run, at a moment that depends on how long it has lasted."""
+    DEFAULTS: ClassVar[Mapping[str, object]] = {"log.retention.ms": -1, "group.initial.rebalance.delay.ms": 0}
+    """Where tests want something else than Kafka's defaults. Records with timestamps of long ago stay: a retention of a
+    week would remove them in the middle of a run. A group's first member does not wait 3 s for others to join."""
 
     def __init__(
         self,
@@ -63,7 +67,7 @@ class Broker:
         arguments: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
     ) -> None:
-        self.settings = {**self.DEFAULTS, **(settings or {})}
+        self.settings = dict(settings or {})
         self.arguments = list(arguments)
         self.env = dict(env or {})
         self.host = HOST
@@ -231,28 +235,46 @@ class Broker:
 
     # --- the process
 
-    def command(self) -> list[str]:
-        sets = [part for name, value in self.settings.items() for part in ("--set", f"{name}={as_text(value)}")]
-        listen = f"{self.host}:{self.port if self._has_port else self._wanted_port}"
-        return headpond_command("serve", "--listen", listen, "--data-dir", str(self.data_dir), *sets, *self.arguments)
-
     def _launch(self) -> None:
         if self.is_running:
             raise BrokerFailed(f"the broker is running already, on {self.bootstrap_servers}")
         guard = self._guarded()
         self._starts += 1
+        command = self._command(guard)
+        env = headpond_environment({**self._weak_settings(), **self.env})
         with open(self._output("stdout"), "wb") as stdout, open(self._output("stderr"), "wb") as stderr:
-            self._process = guard.launch(
-                self.command(), stdout=stdout, stderr=stderr, env=headpond_environment(self.env), cwd=str(self.folder)
-            )
+            self._process = guard.launch(command, stdout=stdout, stderr=stderr, env=env, cwd=str(self.folder))
+
+    def _command(self, guard: Guard) -> list[str]:
+        """Tests of our own put another program before it, which becomes the broker."""
+        return guard.headpond("serve", *self._serve_arguments())
+
+    def _serve_arguments(self) -> list[str]:
+        listen = f"{self.host}:{self.port if self._has_port else self._wanted_port}"
+        sets = [part for name, value in self.settings.items() for part in ("--set", f"{name}={as_text(value)}")]
+        return ["--listen", listen, "--data-dir", str(self.data_dir), *sets, *self.arguments]
+
+    def _weak_settings(self) -> dict[str, str]:
+        """The defaults go into a settings file, the weakest source that ``headpond serve`` has."""
+        weak = {name: value for name, value in self.DEFAULTS.items() if name not in self.settings}
+        if not weak:
+            return {}
+        path = self.folder / "defaults.toml"
+        path.write_text("".join(f'"{name}" = "{as_text(value)}"\n' for name, value in weak.items()))
+        return {"HEADPOND_CONFIG": str(path)}
 
     def _guarded(self) -> Guard:
         """The folder exists, and somebody sees to its end."""
         if self._guard is None:
             self._owner_pid = os.getpid()
             if self._kept_folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="headpond-"))
-                self._guard = Guard(str(self._folder))
+                folder = tempfile.mkdtemp(prefix="headpond-")
+                try:
+                    self._guard = Guard(folder)
+                except BaseException:
+                    os.rmdir(folder)
+                    raise
+                self._folder = Path(folder)
             else:
                 self._kept_folder.mkdir(parents=True, exist_ok=True)
                 self._guard = Guard(None)

@@ -24,9 +24,9 @@ _NOT_FOR_THE_BROKER = frozenset(
 )
 
 
-def headpond_command(*arguments: str) -> list[str]:
+def headpond_command(*arguments: str, module: str = "headpond") -> list[str]:
     """-P: modules that lie in the current folder must not shadow anything of the broker's."""
-    return [sys.executable, "-P", "-m", "headpond", *arguments]
+    return [sys.executable, "-P", "-m", module, *arguments]
 
 
 def headpond_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, TypeVar
 
 from headpond.client import Client, ClientError
 from headpond.client.consumer import EARLIEST, Reader
@@ -21,36 +21,17 @@ from headpond.runtime.process import loop_factory
 from headpond.runtime.random import SystemRandom
 from headpond.runtime.tasks import LoopTasks
 from headpond.testing.errors import BrokerFailed
+from headpond.testing.sendable import Record, Sendable, whole
 
+__tracebackhide__ = True  # a failure points at the line of the test
 LOOK_AGAIN_S = 0.02
 
-Text = str | bytes | None
-Headers = Mapping[str, Text] | Iterable[tuple[str, Text]]
 T = TypeVar("T")
 
 
-class Record(NamedTuple):
-    """A record as a test writes it and as it reads it. Text is sent as UTF-8; what is read is bytes."""
-
-    value: Text = None
-    key: Text = None
-    headers: Headers = ()
-    timestamp_ms: int | None = None
-    """None: the time at which it is sent."""
-    partition: int | None = None
-    """None: by the key's hash, or any."""
-    offset: int | None = None
-    """Where it is in its partition; not asked for when it is written."""
-    topic: str | None = None
-
-
-Sendable = Record | str | bytes | tuple[Text, Text]
-"""A whole record, a value, or key and value."""
-
-
 def produce(address: tuple[str, int], topic: str, records: Iterable[Sendable], timeout_s: float) -> list[Record]:
-    """The records as they are in the topic now. Raises ``BrokerFailed``; what came before may be there then."""
-    wanted = [_whole(record) for record in records]
+    """The records as they are in the topic now. Raises ``BrokerFailed``; some of them may be there then."""
+    wanted = whole(records)
 
     async def run(client: Client) -> list[Record]:
         async with Producer(client, delivery_timeout_s=timeout_s, auto_create_topics=True) as producer:
@@ -58,21 +39,14 @@ def produce(address: tuple[str, int], topic: str, records: Iterable[Sendable], t
                 await producer.send(
                     topic,
                     record.partition,
-                    Outgoing(_data(record.key), _data(record.value), _headers(record.headers), record.timestamp_ms),
+                    Outgoing(record.key, record.value, record.headers, record.timestamp_ms),
                 )
                 for record in wanted
             ]
             await producer.flush()
             places = [await delivery for delivery in deliveries]
         return [
-            record._replace(
-                value=_data(record.value),
-                key=_data(record.key),
-                headers=_headers(record.headers),
-                partition=place.partition,
-                offset=place.offset,
-                topic=topic,
-            )
+            Record(record.value, record.key, record.headers, record.timestamp_ms, place.partition, place.offset, topic)
             for record, place in zip(wanted, places, strict=True)
         ]
 
@@ -133,24 +107,6 @@ async def _read_on(
         positions.update({tp: reader.position(tp) for tp in positions})
 
 
-def _whole(record: Sendable) -> Record:
-    if isinstance(record, Record):
-        return record
-    if isinstance(record, str | bytes):
-        return Record(record)
-    key, value = record
-    return Record(value, key)
-
-
-def _data(text: Text) -> bytes | None:
-    return text.encode() if isinstance(text, str) else text
-
-
-def _headers(headers: Headers) -> tuple[tuple[str, bytes | None], ...]:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple((name, _data(value)) for name, value in pairs)
-
-
 def _with_client(
     address: tuple[str, int], run: Callable[[Client], Coroutine[Any, Any, T]], timeout_s: float, failure: str
 ) -> T:
@@ -186,8 +142,11 @@ def _with_client(
     thread.join()
     if not errors:
         return results[0]
+    # In a failure that has a sentence, the way to it through this thread's loop would hide the test's own line.
     if isinstance(errors[0], ClientError):
-        raise BrokerFailed(f"{failure}: {errors[0]}") from errors[0]
+        raise BrokerFailed(f"{failure}: {errors[0]}") from None
+    if isinstance(errors[0], BrokerFailed):
+        raise errors[0].with_traceback(None)
     raise errors[0]
 
 

@@ -18,6 +18,7 @@ from headpond.protocol.schema.create_topics import CreateTopicsRequest, CreateTo
 from headpond.testing.errors import BrokerFailed, TopicNotCreated
 from headpond.testing.values import as_text
 
+__tracebackhide__ = True  # a failure points at the line of the test
 VERSION = 7
 TIMEOUT_S = 30.0
 _SIZE = struct.Struct(">i")

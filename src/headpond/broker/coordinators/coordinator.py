@@ -6,15 +6,18 @@ Follows the leadership of those partitions (``replicas``). What a crash does: se
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from headpond.broker.coordinators.home import InternalTopic
-from headpond.broker.coordinators.internal_topic import CoordinatorTopic
+from headpond.broker.coordinators.internal_topic import CoordinatorTopic, TopicShape
 from headpond.broker.replicas.replicas import Replicas
+from headpond.cluster.image import MetadataImage
+from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.coordination.records import RecordCodec
 from headpond.coordination.runtime import CoordinatorRuntime, Decision, Machine
 from headpond.coordination.slices import Slices, Work
-from headpond.ports import Clock, Tasks
+from headpond.ports import Clock, Random, Tasks
 
 STOP_WAIT_S = 2.0
 STOP_STEP_S = 0.002
@@ -24,38 +27,51 @@ A = TypeVar("A")
 M = TypeVar("M", bound=Machine)
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What every coordinator of a broker works with. ``slices``: shared with others whose work takes long."""
+
+    image: MetadataImage
+    metadata_writer: MetadataWriter
+    replicas: Replicas
+    clock: Clock
+    random: Random
+    tasks: Tasks
+    slices: Slices
+
+
 class Coordinator(Generic[M]):
     """``key``, in what handlers call: the group's id, or the transactional id."""
 
     def __init__(
         self,
-        topic: CoordinatorTopic,
+        around: Surroundings,
+        topic: str,
+        shape: Callable[[], TopicShape],
         *,
-        replicas: Replicas,
-        clock: Clock,
-        tasks: Tasks,
-        slices: Slices,
         codec: RecordCodec,
         make_machine: Callable[[int], M],
         commit_timeout_ms: Callable[[], int] | None = None,
     ) -> None:
-        """``commit_timeout_ms``: how long what was appended may take to be committed until whoever waits is told that
-        nobody knows; None: for ever. ``slices``: shared with others whose work takes long."""
-        self.topic = topic
+        """``commit_timeout_ms``: how long a request waits for its records to be committed before it is answered with
+        "outcome unknown"; None: no limit."""
+        self.topic = CoordinatorTopic(
+            topic, shape, image=around.image, metadata_writer=around.metadata_writer, clock=around.clock
+        )
         self.runtime: CoordinatorRuntime[M] = CoordinatorRuntime(
-            topic.name,
-            home=InternalTopic(topic.name, replicas, clock, commit_timeout_ms=commit_timeout_ms),
+            topic,
+            home=InternalTopic(topic, around.replicas, around.clock, commit_timeout_ms=commit_timeout_ms),
             codec=codec,
             make_machine=make_machine,
-            partition_count=lambda: topic.partition_count,
-            clock=clock,
-            tasks=tasks,
+            partition_count=lambda: self.topic.partition_count,
+            clock=around.clock,
+            tasks=around.tasks,
         )
-        self.slices = slices
-        self._clock = clock
-        self._tasks = tasks
+        self.slices = around.slices
+        self._clock = around.clock
+        self._tasks = around.tasks
         self._under_way = 0
-        replicas.tell_leadership(topic.name, self.runtime)
+        around.replicas.tell_leadership(topic, self.runtime)
 
     async def write(self, key: str, decide: Callable[[M], Decision[A]]) -> A:
         """Raises ``BrokerError``: what ``decide`` raised, or that this broker can't answer for the key now."""

@@ -11,12 +11,9 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from headpond.broker.coordinators.coordinator import Coordinator
-from headpond.broker.coordinators.internal_topic import CoordinatorTopic
-from headpond.broker.replicas.replicas import Replicas
+from headpond.broker.coordinators.coordinator import Coordinator, Surroundings
+from headpond.broker.coordinators.internal_topic import TopicShape
 from headpond.cluster.delta import Delta
-from headpond.cluster.image import MetadataImage
-from headpond.cluster.metadata_writer import MetadataWriter
 from headpond.cluster.names import OFFSETS_TOPIC
 from headpond.config.groups import GroupSettings
 from headpond.coordination.groups.consumer import ImageTopics
@@ -24,53 +21,26 @@ from headpond.coordination.groups.machine import GroupMachine
 from headpond.coordination.groups.meters import GroupMeters
 from headpond.coordination.groups.stored_types import GROUP_CODEC
 from headpond.coordination.runtime import Decision
-from headpond.coordination.slices import Finish, Slices, Work
+from headpond.coordination.slices import Finish, Work
 from headpond.model import BrokerError
-from headpond.ports import Clock, Random, Tasks
 
 A = TypeVar("A")
 
 
 class GroupCoordinator(Coordinator[GroupMachine]):
-    def __init__(
-        self,
-        *,
-        image: MetadataImage,
-        metadata_writer: MetadataWriter,
-        replicas: Replicas,
-        clock: Clock,
-        random: Random,
-        tasks: Tasks,
-        slices: Slices,
-        settings: Callable[[], GroupSettings],
-    ) -> None:
-        self._image = image
-        self._random = random
+    def __init__(self, around: Surroundings, settings: Callable[[], GroupSettings]) -> None:
+        self._image = around.image
+        self._random = around.random
         self._broker_settings = settings
         self._settings = settings()
         self._settings_of: tuple[GroupSettings, int] | None = None
-        self._topics = ImageTopics(image)
+        self._topics = ImageTopics(around.image)
         self._parked = 0
         self.meters = GroupMeters()
-        topic = CoordinatorTopic(
-            OFFSETS_TOPIC,
-            image=image,
-            metadata_writer=metadata_writer,
-            clock=clock,
-            partitions=lambda: settings().topic_partitions,
-            replication_factor=lambda: settings().topic_replication_factor,
-            configs=lambda: {
-                "cleanup.policy": "compact",
-                "compression.type": "producer",
-                "segment.bytes": str(settings().topic_segment_bytes),
-            },
-        )
         super().__init__(
-            topic,
-            replicas=replicas,
-            clock=clock,
-            tasks=tasks,
-            slices=slices,
+            around,
+            OFFSETS_TOPIC,
+            lambda: _shape(settings()),
             codec=GROUP_CODEC,
             make_machine=self._make_machine,
             commit_timeout_ms=lambda: settings().commit_timeout_ms,
@@ -161,6 +131,15 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             meters=self.meters,
             in_slices=self.in_slices,
         )
+
+
+def _shape(settings: GroupSettings) -> TopicShape:
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(settings.topic_segment_bytes),
+    }
+    return TopicShape(settings.topic_partitions, settings.topic_replication_factor, configs)
 
 
 def _is_of_interest(before: object | None, after: object | None) -> bool:

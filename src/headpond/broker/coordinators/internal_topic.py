@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.metadata_writer import MetadataWriter
@@ -23,26 +24,28 @@ CREATION_PAUSE_S = 1.0
 """After a failure nobody tries for this long: clients ask again and again."""
 
 
+class TopicShape(NamedTuple):
+    partitions: int
+    replication_factor: int
+    configs: dict[str, str]
+
+
 class CoordinatorTopic:
     def __init__(
         self,
         name: str,
+        shape: Callable[[], TopicShape],
         *,
         image: MetadataImage,
         metadata_writer: MetadataWriter,
         clock: Clock,
-        partitions: Callable[[], int],
-        replication_factor: Callable[[], int],
-        configs: Callable[[], dict[str, str]],
     ) -> None:
-        """What is called is called when the topic is made."""
+        """``shape`` is called when the topic is made."""
         self.name = name
+        self._shape = shape
         self._image = image
         self._metadata_writer = metadata_writer
         self._clock = clock
-        self._partitions = partitions
-        self._replication_factor = replication_factor
-        self._configs = configs
         self._retry_s = 0.0
 
     @property
@@ -67,12 +70,13 @@ class CoordinatorTopic:
         if self._clock.monotonic() < self._retry_s:
             return
         up = sum(not broker.fenced for broker in self._image.brokers.values())
+        shape = self._shape()
         topic = NewTopic(
             self.name,
-            self._partitions(),
-            min(self._replication_factor(), max(1, up)),
+            shape.partitions,
+            min(shape.replication_factor, max(1, up)),
             (),
-            tuple(sorted(self._configs().items())),
+            tuple(sorted(shape.configs.items())),
         )
         try:
             await self._metadata_writer.create_topic(topic, timeout_ms=CREATION_TIMEOUT_MS)

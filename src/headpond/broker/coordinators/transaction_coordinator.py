@@ -7,64 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headpond.broker.coordinators.coordinator import Coordinator
-from headpond.broker.coordinators.internal_topic import CoordinatorTopic
-from headpond.broker.replicas.replicas import Replicas
-from headpond.cluster.image import MetadataImage
-from headpond.cluster.metadata_writer import MetadataWriter
+from headpond.broker.coordinators.coordinator import Coordinator, Surroundings
+from headpond.broker.coordinators.internal_topic import TopicShape
 from headpond.cluster.names import TRANSACTIONS_TOPIC
 from headpond.config.transactions import TransactionSettings
-from headpond.coordination.slices import Slices
-from headpond.coordination.transactions.machine import TransactionMachine
+from headpond.coordination.transactions.machine import Facts, TransactionMachine
 from headpond.coordination.transactions.markers import MarkerSender
 from headpond.coordination.transactions.records import transaction_codec
 from headpond.coordination.transactions.verifier import LocalTxnVerifier
 from headpond.model import BrokerError, TopicPartition
-from headpond.ports import Clock, Tasks
 
 FEATURE = "transaction.version"
 
 
 class TransactionCoordinator(Coordinator[TransactionMachine]):
     def __init__(
-        self,
-        *,
-        image: MetadataImage,
-        metadata_writer: MetadataWriter,
-        replicas: Replicas,
-        clock: Clock,
-        tasks: Tasks,
-        slices: Slices,
-        settings: Callable[[], TransactionSettings],
-        markers: MarkerSender,
+        self, around: Surroundings, settings: Callable[[], TransactionSettings], markers: MarkerSender
     ) -> None:
         self.settings = settings
-        self._image = image
-        self._replicas = replicas
-        self._producer_ids = metadata_writer.producer_ids
+        self._image = around.image
+        self._replicas = around.replicas
+        self._producer_ids = around.metadata_writer.producer_ids
         self._markers = markers
         self._is_taking_ids = False
-        topic = CoordinatorTopic(
-            TRANSACTIONS_TOPIC,
-            image=image,
-            metadata_writer=metadata_writer,
-            clock=clock,
-            partitions=lambda: settings().topic_partitions,
-            replication_factor=lambda: settings().topic_replication_factor,
-            configs=lambda: {
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(settings().topic_min_in_sync),
-                "segment.bytes": str(settings().topic_segment_bytes),
-                "unclean.leader.election.enable": "false",
-            },
-        )
         super().__init__(
-            topic,
-            replicas=replicas,
-            clock=clock,
-            tasks=tasks,
-            slices=slices,
+            around,
+            TRANSACTIONS_TOPIC,
+            lambda: _shape(settings()),
             codec=transaction_codec(self.transaction_version),
             make_machine=self._make_machine,
         )
@@ -97,9 +66,11 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             write_soon=lambda what, decide: self.runtime.write_soon(partition, what, decide),
             producer_ids=self,
             markers=self._markers,
-            coordinator_epoch=leader_epoch,
-            transaction_version=self.transaction_version,
-            exists=lambda each: self._image.partition(each.topic, each.partition) is not None,
+            facts=Facts(
+                coordinator_epoch=leader_epoch,
+                transaction_version=self.transaction_version,
+                exists=lambda each: self._image.partition(each.topic, each.partition) is not None,
+            ),
             in_slices=self.in_slices,
         )
 
@@ -110,3 +81,14 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             pass  # whoever needs one asks again
         finally:
             self._is_taking_ids = False
+
+
+def _shape(settings: TransactionSettings) -> TopicShape:
+    configs = {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": str(settings.topic_min_in_sync),
+        "segment.bytes": str(settings.topic_segment_bytes),
+        "unclean.leader.election.enable": "false",
+    }
+    return TopicShape(settings.topic_partitions, settings.topic_replication_factor, configs)

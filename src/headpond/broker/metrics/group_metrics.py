@@ -28,7 +28,7 @@ STATES = {
     "classic": ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"),
     "consumer": ("Empty", "Assigning", "Reconciling", "Stable"),
 }
-"""Always shown, so that a state that nobody is in is 0 rather than unknown."""
+"""Always shown, so that a state without groups is 0 rather than unknown."""
 
 
 def group_sources(groups: GroupCoordinator, replicas: Replicas, *, series_max: int) -> dict[Family, Source]:

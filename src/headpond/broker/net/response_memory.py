@@ -20,7 +20,7 @@ from typing import Protocol
 GRACE_S = 2.0
 HELD_S_MAX = 30.0
 PAUSE_S = 10.0
-"""When nobody has waited for so long, what was noted before counts no longer."""
+"""After this long without a waiting response, earlier waits are forgotten."""
 
 
 class Waiting(Protocol):

@@ -46,7 +46,7 @@ class Context(msgspec.Struct, gc=False):
 
         rows = [_row(ctx, wanted) async for wanted in ctx.in_slices(request.topics)]
 
-    Where a check protects an act, there is no pause between the two.
+    There must be no pause between a check and the change that relies on it.
     """
 
     broker: Broker

@@ -23,12 +23,12 @@ from headpond.broker.requests.error_responses import error_response, error_respo
 from headpond.broker.requests.letting_go import let_go
 from headpond.broker.requests.pacing import AT_ONCE_BYTES_MAX, AnswerTooLarge, Lane
 from headpond.broker.requests.response_errors import error_codes
-from headpond.broker.requests.routes import HANDLERS, Handle, Route, handler_module
+from headpond.broker.requests.routes import Handle, Route, handler_module
 from headpond.broker.services import Broker
 from headpond.coordination.slices import Work, while_wanted
 from headpond.model import BrokerError
 from headpond.ports import CodeFiles, Tasks
-from headpond.protocol.apis import API_VERSIONS_KEY, APIS
+from headpond.protocol.apis import API_VERSIONS_KEY, SERVED
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.header import decode_request_header_end
 from headpond.telemetry.requests import RequestMeter, RequestMeters
@@ -109,9 +109,9 @@ class Dispatch:
             lane.when_free(connection.unhold)
 
     def _first(self, connection: Connection, frame: bytes, key_version: int, correlation_id: int) -> Route | None:
-        """The route of a version that nobody has asked for before. None: it is answered."""
+        """The route of a version that is requested for the first time. None: it is answered."""
         key, version = _signed(key_version >> 16), _signed(key_version)
-        info = APIS.get(key) if key in HANDLERS else None
+        info = SERVED.get(key)
         if info is None:
             raise MalformedMessage(f"API key {key} is not served")
         meter = self._requests.of(info.name)

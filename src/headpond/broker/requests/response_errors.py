@@ -22,16 +22,30 @@ _Plan = tuple[str, tuple[tuple[str, bool, Any], ...]]
 
 
 def error_codes(response: Message) -> Iterable[int]:
-    """Every code in it but 0, in the order of the message."""
-    return filter(None, all_codes(response))
-
-
-def all_codes(response: Message) -> Iterable[int]:
-    """Every code in it, 0 included: so many that whoever counts them may want to pause."""
+    """Every code in it but 0, in the order of the message: for answers that are not long."""
     plan = _plan(type(response), type(response))
     if not plan[1]:  # the small answers, which are the frequent ones
-        return (getattr(response, plan[0]),) if plan[0] else ()
-    return _codes(response, plan)
+        return (code,) if plan[0] and (code := getattr(response, plan[0])) else ()
+    found: list[int] = []
+    _collect(response, plan, found)
+    return found
+
+
+def _collect(struct: Any, plan: _Plan, found: list[int]) -> None:
+    own, fields = plan
+    if own and (code := getattr(struct, own)):
+        found.append(code)
+    for name, is_list, inner_plan in fields:
+        inner = getattr(struct, name)
+        if inner is None:
+            continue
+        for each in inner if is_list else (inner,):
+            _collect(each, inner_plan, found)
+
+
+def all_codes(response: Message) -> Iterator[int]:
+    """Every code in it, 0 included: so many that whoever counts them may want to pause."""
+    return _codes(response, _plan(type(response), type(response)))
 
 
 def _codes(struct: Any, plan: _Plan) -> Iterator[int]:

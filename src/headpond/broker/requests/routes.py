@@ -1,4 +1,4 @@
-"""Which API is served by which file, and all that serving one version of it takes.
+"""Which file serves an API (its row in ``protocol/apis.py`` says it), and all that serving one version of it takes.
 
 A handler (and its messages) is imported when it is first called, or soon after the start (``later.py``): the start pays
 for nothing.
@@ -14,6 +14,7 @@ from typing import Any
 from headpond.broker.requests.context import Context
 from headpond.protocol.apis import (
     APIS,
+    SERVED,
     request_decoder,
     request_decoder_in_slices,
     response_appender_in_slices,
@@ -22,61 +23,8 @@ from headpond.protocol.apis import (
 from headpond.protocol.header import has_tagged_response_header
 from headpond.telemetry.requests import RequestMeter
 
-HANDLERS: dict[int, str] = {
-    0: "produce.produce",
-    1: "fetch.fetch",
-    2: "fetch.list_offsets",
-    3: "topics.metadata",
-    8: "groups.offset_commit",
-    9: "groups.offset_fetch",
-    10: "groups.find_coordinator",
-    11: "groups.join_group",
-    12: "groups.heartbeat",
-    13: "groups.leave_group",
-    14: "groups.sync_group",
-    15: "groups.describe_groups",
-    16: "groups.list_groups",
-    17: "unconfigured.sasl_handshake",
-    18: "cluster.api_versions",
-    19: "topics.create_topics",
-    20: "topics.delete_topics",
-    21: "topics.delete_records",
-    22: "transactions.init_producer_id",
-    23: "fetch.offset_for_leader_epoch",
-    24: "transactions.add_partitions_to_txn",
-    25: "transactions.add_offsets_to_txn",
-    26: "transactions.end_txn",
-    27: "transactions.write_txn_markers",
-    28: "transactions.txn_offset_commit",
-    29: "unconfigured.describe_acls",
-    30: "unconfigured.create_acls",
-    31: "unconfigured.delete_acls",
-    32: "configs.describe_configs",
-    33: "configs.alter_configs",
-    35: "cluster.describe_log_dirs",
-    36: "unconfigured.sasl_authenticate",
-    37: "topics.create_partitions",
-    38: "unconfigured.create_delegation_token",
-    39: "unconfigured.renew_delegation_token",
-    40: "unconfigured.expire_delegation_token",
-    41: "unconfigured.describe_delegation_token",
-    42: "groups.delete_groups",
-    43: "cluster.elect_leaders",
-    44: "configs.incremental_alter_configs",
-    46: "cluster.list_partition_reassignments",
-    47: "groups.offset_delete",
-    48: "unconfigured.describe_client_quotas",
-    50: "unconfigured.describe_user_scram_credentials",
-    57: "cluster.update_features",
-    60: "cluster.describe_cluster",
-    61: "transactions.describe_producers",
-    65: "transactions.describe_transactions",
-    66: "transactions.list_transactions",
-    68: "groups.consumer_group_heartbeat",
-    69: "groups.consumer_group_describe",
-    74: "configs.list_config_resources",
-    75: "topics.describe_topic_partitions",
-}
+REFUSALS = "unconfigured"
+"""Not a folder of handlers, but one file with all those that only refuse."""
 
 Handle = Callable[[Context, Any], Awaitable[Any]]
 """Leaves the lists of a request as they are: a long one is let go in slices, when the request is answered."""
@@ -88,13 +36,20 @@ _pack_head = Struct(">ii").pack
 _pack_tagged_head = Struct(">iiB").pack
 
 
+def handler_name(key: int) -> str:
+    """The module that serves an API."""
+    api = SERVED[key]
+    room = f"headpond.broker.handlers.{api.served_in}"
+    return room if api.served_in == REFUSALS else f"{room}.{api.words}"
+
+
 def handler_module(key: int) -> Any:
-    return import_module(f"headpond.broker.handlers.{HANDLERS[key]}")
+    return import_module(handler_name(key))
 
 
-def advertised_versions() -> list[tuple[int, int, int]]:
-    """(key, lowest, highest) of everything served, as ApiVersions lists it."""
-    return [(key, APIS[key].advertised[0], APIS[key].advertised[-1]) for key in sorted(HANDLERS)]
+def handle_of(key: int) -> Handle:
+    name = SERVED[key].words if SERVED[key].served_in == REFUSALS else "handle"
+    return getattr(handler_module(key), name)  # type: ignore[no-any-return]
 
 
 class Route:
@@ -123,7 +78,7 @@ class Route:
         self.is_flexible = APIS[key].is_flexible(version)
         self.decode = request_decoder(key, version)
         module = handler_module(key)
-        self.handle: Handle = module.handle
+        self.handle = handle_of(key)
         self.handle_now: HandleNow | None = getattr(module, "handle_now", None)
         self.parks: bool = getattr(module, "PARKS", False)
         self.looks_into_records: bool = getattr(module, "LOOKS_INTO_RECORDS", False)

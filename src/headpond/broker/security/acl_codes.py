@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from headpond.protocol.errors import MalformedMessage
 
-NO_AUTHORIZER = "No Authorizer is configured."
-
 # Each starts at 1, "any"; 0 is "unknown".
 _RESOURCE_TYPE_MAX = 7
 _PATTERN_TYPE_MAX = 4

@@ -31,8 +31,10 @@ from headpond.config.broker import BrokerSettings, topic_config
 from headpond.config.dynamic import check_topic
 from headpond.model import BrokerError, TopicId, TopicPartition
 from headpond.ports import Clock, FileSystem, MetadataStore, Random, Tasks, Workers
+from headpond.storage.folder import data_folder
 from headpond.storage.folder.names import LOCK
 from headpond.storage.manager import LogManager, StorageConfig
+from headpond.storage.ports import StoragePorts
 from headpond.storage.recovery.adoption import look_into, make_ready, strays
 from headpond.storage.recovery.inspection import Inspected
 
@@ -76,18 +78,16 @@ async def adopt(
     failures: list[BaseException] = []
     logs = LogManager(
         settings.storage.data_dir,
-        fs=ports.fs,
-        clock=ports.clock,
-        workers=ports.workers,
-        tasks=ports.tasks,
-        random=ports.random,
-        config=StorageConfig.of(settings.storage),
+        StoragePorts(fs=ports.fs, clock=ports.clock, workers=ports.workers, tasks=ports.tasks, random=ports.random),
+        StorageConfig.of(settings.storage),
         on_fatal=failures.append,
     )
     # Who only looks must not leave a lock file behind; and where there is none, no broker has the folder.
     lock_file = f"{settings.storage.data_dir}/{LOCK}"
     if not dry_run or await ports.workers.run(ports.fs.exists, lock_file):
         await logs.lock()
+    else:
+        await ports.workers.run(data_folder.whose, ports.fs, settings.storage.data_dir)
     store = await ports.open_store(settings.storage.data_dir)
     try:
         follower = ImageFollower(store, MetadataImage(), ports.clock, ports.tasks)

@@ -12,7 +12,7 @@ from headpond.cli.common.arguments import COMMAND_CONFIG_VARIABLE
 from headpond.cli.common.failures import WrongUsage
 from headpond.client.security import PLAINTEXT, Security
 from headpond.client.security_settings import SecurityMistake, is_security, parse_security
-from headpond.config.properties import parse_properties
+from headpond.config.properties import NotProperties, read_properties
 from headpond.runtime import environment
 
 KAFKA = "kafka."
@@ -48,11 +48,11 @@ def _file_of(options: argparse.Namespace) -> tuple[str | None, bool]:
 
 def _checked(path: str) -> tuple[dict[str, str], Security]:
     try:
-        given = parse_properties(environment.read_file(path).decode())
+        given = read_properties(environment.read_file(path))
     except OSError as error:
         raise WrongUsage(f"{path} can't be read: {error.strerror or 'no reason given'}") from None
-    except UnicodeDecodeError:
-        raise WrongUsage(f"{path} is no text: write properties, as in security.protocol=SASL_SSL") from None
+    except NotProperties as error:
+        raise WrongUsage(f"{path} is {error}: write properties, as in security.protocol=SASL_SSL") from None
     settings = {name: value for name, value in given.items() if is_security(name)}
     try:
         return settings, parse_security(settings, environment.read_file)

@@ -43,13 +43,11 @@ def in_words(error: BaseException) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean X?)``, or nothing when nothing is near."""
-    import difflib  # for those who mistype
+    """`` (did you mean X?)``, or nothing when nothing is near; fit for a terminal."""
+    from headpond.cli.common.printable import printable  # for those who mistype
+    from headpond.model.nearest import did_you_mean
 
-    from headpond.cli.common.printable import printable
-
-    found = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {printable(found[0])}?)" if found else ""
+    return printable(did_you_mean(name, known))
 
 
 def counted(count: int, noun: str) -> str:

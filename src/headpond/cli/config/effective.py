@@ -20,6 +20,7 @@ def load_settings(options: argparse.Namespace) -> Effective:
         "data-dir": options.data_dir,
         "broker-id": options.broker_id,
         "metrics-listen": options.metrics_listen,
+        "log-level": options.log_level,
         "config": options.config,
     }
     return load(

@@ -18,7 +18,10 @@ def add_settings(command: argparse.ArgumentParser) -> None:
     settings.add_argument(
         "--metrics-listen", metavar="HOST:PORT", help="serve Prometheus metrics and health checks there (off)"
     )
-    settings.add_argument("--config", metavar="FILE", help="a TOML file of settings")
+    settings.add_argument(
+        "--log-level", metavar="LEVEL", help="what is logged at least: error, warning (default), info or debug"
+    )
+    settings.add_argument("--config", metavar="FILE", help="a file of settings: TOML, or Kafka's server.properties")
     settings.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="any setting by its name; may be repeated"
     )

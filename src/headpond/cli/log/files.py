@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from headpond.cli.log.batches import Batch, Rest, walk
 from headpond.cli.log.indexes import IndexCheck, offset_entries, time_entries, txn_entries
+from headpond.model.ids import id_text
 from headpond.ports import FileSystem
 from headpond.protocol.records.compression import CODEC_NAMES
 from headpond.protocol.records.control import read_end_txn_marker
@@ -206,7 +207,7 @@ def _lines(data: bytes, name: str) -> Iterator[Item]:
 
 def _parsed(data: bytes, name: str) -> Iterator[Item]:
     if name == names.PARTITION_METADATA:
-        yield Item("line", {"topic_id": names.id_text(names.decode_partition_metadata(data))})
+        yield Item("line", {"topic_id": id_text(names.decode_partition_metadata(data))})
     elif name == names.META_PROPERTIES:
         yield Item("line", names.decode_meta_properties(data)._asdict())
     elif name == names.CLEAN_SHUTDOWN:

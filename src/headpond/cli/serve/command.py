@@ -1,4 +1,4 @@
-"""``headpond serve`` on the command line; ``serve.py`` does it."""
+"""``headpond serve`` on the command line; ``run.py`` does it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "headpond serve",
         "headpond serve --listen 0.0.0.0:9092 --advertise broker.example:9092 --data-dir /var/lib/headpond",
         "headpond serve --set log.retention.hours=24 --set headpond.flush=interval",
+        "headpond serve --config server.properties --log-level info",
     )
     add_settings(parser)
     parser.set_defaults(run=_run)

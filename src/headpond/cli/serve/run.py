@@ -17,11 +17,12 @@ from headpond.cli.common.failures import in_words
 from headpond.cli.common.output import note
 from headpond.cli.common.printable import printable
 from headpond.cli.config.effective import load_settings
+from headpond.cli.serve.banner import address_text, advertised, banner
 from headpond.config.broker import BrokerSettings
 from headpond.config.definition import ConfigError
-from headpond.config.without_effect import without_effect
+from headpond.config.without_effect import unknown, without_effect
 from headpond.model import BrokerError
-from headpond.runtime import environment, process
+from headpond.runtime import environment, process, service_manager
 from headpond.runtime.clock import SystemClock
 from headpond.runtime.code_files import KeptCodeFiles
 from headpond.runtime.files import DiskFileSystem
@@ -52,6 +53,8 @@ def serve(options: argparse.Namespace) -> int:
     logs.configure(format=settings.output.format, level=settings.output.level, stream=sys.stderr)
     if names := without_effect(effective.static):
         log.warning("settings without effect here: %s", ", ".join(names))
+    if names := unknown(effective.static):
+        log.warning("unknown settings, ignored: %s", "; ".join(names))
     process.prepare_process()
     return process.run(_serve(settings))
 
@@ -98,7 +101,11 @@ async def _serve(settings: BrokerSettings) -> int:
     is_ready = True
     process.started()
     _say_ready(app, settings)
+    status = f"STATUS=listening on {_addresses(app)}"
+    told = service_manager.tell_in_the_end(service_manager.READY, status, sleep=clock.sleep, is_over=stop.is_set)
+    tasks.spawn("tell the service manager", told)
     await stop.wait()
+    service_manager.tell(service_manager.STOPPING)
     lifecycle.info("stopping")
     await app.stop()
     await processes.close()
@@ -110,28 +117,26 @@ async def _serve(settings: BrokerSettings) -> int:
 
 
 def _say_ready(app: BrokerApp, settings: BrokerSettings) -> None:
-    addresses = ", ".join(_address(host or "0.0.0.0", port) for host, port in app.addresses)
-    if app.metrics_address is not None:  # said first: who has seen the line on stdout can find it
-        where = _address(app.metrics_address[0] or "0.0.0.0", app.metrics_address[1])
+    """The line on stdout comes last: a program that waits for it finds everything else on stderr."""
+    addresses = _addresses(app)
+    if app.metrics_address is not None:
+        where = address_text(*app.metrics_address)
         lifecycle.info("metrics on http://%s/metrics", where, extra={"address": where})
-    print(printable(f"headpond {__version__} listening on {addresses}"), flush=True)
     if settings.output.format == "json":  # the lines for people would not be JSON
-        extra = {"version": __version__, "addresses": addresses, "broker_id": settings.broker_id}
+        extra = {
+            "version": __version__,
+            "addresses": addresses,
+            "advertised": ", ".join(advertised(settings.network.listeners, app.addresses)),
+            "broker_id": settings.broker_id,
+        }
         lifecycle.info("listening on %s, data in %s", addresses, settings.storage.data_dir, extra=extra)
-        return
-    host, port = app.addresses[0]
-    reach = _address("127.0.0.1" if host in ("", "0.0.0.0", "::") else host, port)
-    note(
-        f"Broker {settings.broker_id}, data in {settings.storage.data_dir} (flush: {settings.storage.flush}).\n"
-        f"Every Kafka client works with bootstrap server {reach}, for example:\n"
-        f"  echo hello | kcat -b {reach} -P -t greetings\n"
-        f"  kcat -b {reach} -C -t greetings -e\n"
-        "Ctrl-C stops it."
-    )
+    else:
+        note(banner(settings, app.addresses))
+    print(printable(f"headpond {__version__} listening on {addresses}"), flush=True)
 
 
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def _addresses(app: BrokerApp) -> str:
+    return ", ".join(address_text(host, port) for host, port in app.addresses)
 
 
 def _task_failed(name: str, error: BaseException) -> None:

@@ -76,7 +76,7 @@ async def alter(client: Client, options: argparse.Namespace) -> int:
 
 
 async def _check_deleted(admin: Admin, resource: ConfigResource, names: Iterable[str]) -> None:
-    """A broker deletes a setting that nobody has heard of without a word."""
+    """A broker accepts the deletion of an unknown setting silently."""
     from headpond.config.known.topics import TOPIC_SETTINGS
 
     unknown = [name for name in names if name not in TOPIC_SETTINGS]

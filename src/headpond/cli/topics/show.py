@@ -43,7 +43,7 @@ def _replicas(topic: TopicView) -> int:
 
 
 def _id_text(topic_id: bytes) -> str | None:
-    from headpond.storage.folder.names import id_text
+    from headpond.model.ids import id_text
 
     return id_text(topic_id) if any(topic_id) else None
 

@@ -12,7 +12,7 @@ Refusals are raised as ``BrokerError`` with the code that Kafka 4.3 answers, in 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.home import Ended, Producer
@@ -47,7 +47,18 @@ WriteSoon = Callable[[str, Callable[["TransactionMachine"], Decision[None]]], No
 
 class ProducerIdSource(Protocol):
     def take_nowait(self) -> int | None:
-        """An id that nobody had before; None: there is none at hand now."""
+        """A new producer id; None: none is reserved now."""
+
+
+class Facts(NamedTuple):
+    """What a machine asks about the world around it."""
+
+    coordinator_epoch: Callable[[], int]
+    """The leader epoch of its partition."""
+    transaction_version: Callable[[], int]
+    """The finalized feature."""
+    exists: Callable[[TopicPartition], bool]
+    """A partition whose topic was deleted needs no marker."""
 
 
 class TransactionMachine:
@@ -61,20 +72,22 @@ class TransactionMachine:
         write_soon: WriteSoon,
         producer_ids: ProducerIdSource,
         markers: MarkerSender,
-        coordinator_epoch: Callable[[], int],
-        transaction_version: Callable[[], int],
-        exists: Callable[[TopicPartition], bool],
+        facts: Facts,
         in_slices: InSlices = at_once,
     ) -> None:
-        """``coordinator_epoch``: the leader epoch of this partition. ``transaction_version``: the finalized feature.
-        ``exists``: a partition whose topic was deleted needs no marker. ``in_slices``: for what takes long."""
+        """``in_slices``: for what takes long."""
         self._settings = settings
         self._clock = clock
         self._producer_ids = producer_ids
-        self._transaction_version = transaction_version
-        self._book = TransactionBook(transaction_version)
+        self._transaction_version = facts.transaction_version
+        self._book = TransactionBook(facts.transaction_version)
         self.completion = Completion(
-            self._book, clock, write_soon, markers=markers, coordinator_epoch=coordinator_epoch, exists=exists
+            self._book,
+            clock,
+            write_soon,
+            markers=markers,
+            coordinator_epoch=facts.coordinator_epoch,
+            exists=facts.exists,
         )
         self.upkeep = Upkeep(self._book, settings, clock, write_soon, lambda was: self._abort(was, None), in_slices)
 

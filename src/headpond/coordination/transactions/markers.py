@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple, Protocol
 
 from headpond.model import ErrorCode, TopicPartition
+from headpond.model.backoff import Backoff
 from headpond.ports import Clock, TimerHandle
 
 _log = logging.getLogger(__name__)
@@ -68,12 +69,12 @@ EXPECTED = DONE | {
 class _Round:
     """One decided transaction, until ``forget``."""
 
-    __slots__ = ("attempts", "marker", "timer", "waiting")
+    __slots__ = ("backoff", "marker", "timer", "waiting")
 
     def __init__(self, marker: Callable[[], Marker], partitions: Collection[TopicPartition]) -> None:
         self.marker = marker
         self.waiting = set(partitions)
-        self.attempts = 0
+        self.backoff = Backoff(RETRY_FIRST_S, RETRY_MAX_S)
         self.timer: TimerHandle | None = None
 
 
@@ -143,6 +144,5 @@ class MarkerRounds:
         if not current.waiting:
             self._attempt(transactional_id, current)
             return
-        pause_s = min(RETRY_FIRST_S * 2**current.attempts, RETRY_MAX_S)
-        current.attempts = min(current.attempts + 1, 16)
+        pause_s = current.backoff.next_s()
         current.timer = self._clock.call_later(pause_s, lambda: self._attempt(transactional_id, current))

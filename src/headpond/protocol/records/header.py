@@ -111,12 +111,6 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     return _new(BatchHeader, _unpack(buffer, position))
 
 
-def stamp(batch: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Write the offset and the leader epoch that the log gives to the batch at ``position``; its CRC stays right."""
-    stamp_offset(batch, position, base_offset)
-    stamp_epoch(batch, position + LEADER_EPOCH_POSITION, leader_epoch)
-
-
 def crc_of(batch: Buffer) -> int:
     """The checksum that the header of ``batch`` (exactly one batch) ought to carry."""
     return crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from headpond.client.security import Security
 from headpond.client.security_settings import SecurityMistake, UnknownSetting, is_security, parse_security
+from headpond.model.nearest import did_you_mean
 from headpond.runtime.environment import read_file
 from headpond.spark.kafka import option_names as names
-from headpond.spark.kafka.errors import WrongOption, nearest
+from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.kafka.option_names import Vocabulary
 from headpond.spark.kafka.option_values import LONG_MAX, read_truth, read_whole_number
 
@@ -81,7 +82,7 @@ def _check_setting(setting: str, vocabulary: Vocabulary) -> None:
     if setting in known or is_security(setting):
         return
     suggestions = [names.KAFKA + one for one in known]
-    raise WrongOption(f"there is no option kafka.{setting}{nearest(names.KAFKA + setting, suggestions)}")
+    raise WrongOption(f"unknown option kafka.{setting}{did_you_mean(names.KAFKA + setting, suggestions)}")
 
 
 def _unknown(name: str, vocabulary: Vocabulary) -> str:
@@ -89,6 +90,6 @@ def _unknown(name: str, vocabulary: Vocabulary) -> str:
     if lowered in vocabulary.mistaken:
         return vocabulary.mistaken[lowered]
     if lowered in (*vocabulary.obeyed, *vocabulary.ignored):
-        return f"there is no option {name}; did you mean {names.KAFKA}{lowered}?"
+        return f"unknown option {name} (did you mean {names.KAFKA}{lowered}?)"
     known = (*vocabulary.options, *(names.KAFKA + one for one in vocabulary.obeyed))
-    return f"there is no option {name}{nearest(name, known)}"
+    return f"unknown option {name}{did_you_mean(name, known)}"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from headpond.client import Client, ClientError
 from headpond.model import TopicPartition
+from headpond.model.ids import id_text
 from headpond.runtime.random import SystemRandom
 from headpond.spark.kafka.link import Link
 from headpond.spark.lake import archive_plan as plan
@@ -26,7 +27,7 @@ from headpond.spark.lake.state import Hole, Move, TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import on_executors, parallelism
 from headpond.spark.source.cluster import commit_group, earliest_offsets, latest_offsets
-from headpond.spark.source.offsets import Offsets, id_text
+from headpond.spark.source.offsets import Offsets
 from headpond.spark.source.options import SourceOptions, parse_options
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from headpond.client import Client
 from headpond.client.admin import Admin, ConfigResource
 from headpond.client.offsets import EARLIEST, LATEST, list_offsets
 from headpond.model import ErrorCode, TopicPartition
+from headpond.model.ids import id_text
 from headpond.spark.lake.errors import LakeError
 from headpond.spark.lake.state import TopicState
-from headpond.spark.source.offsets import id_text
 
 KEPT = {"retention.ms": "-1"}
 """Records of a lake may be older than any retention: a broker would delete them as soon as they are written."""

@@ -4,7 +4,7 @@ A commit    (1) tasks write files into the staging folder, and sync them; the dr
             state is replaced, atomically: now the records count as archived, and the state lists the renames that are
             still to do. (3) Each staged file is renamed to its place, where it is new, or replaces a smaller file whose
             records it holds as well.
-A crash     before (2): staged files that nobody lists, swept by the next run, which archives the same records again.
+A crash     before (2): staged files that no list names, removed by the next run, which archives the same records again.
             After (2): the renames are done by whoever opens the lake next. One that was done is not done again, for
             its staged file is gone.
 A reader    that knows nothing of this (DuckDB, pandas, Spark, a shell) sees each file as it was or as it will be: never

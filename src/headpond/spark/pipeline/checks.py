@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from headpond.model.nearest import did_you_mean
 from headpond.spark.kafka.errors import WrongOption
-from headpond.spark.pipeline.mistakes import Mistakes, Place, nearest
+from headpond.spark.pipeline.mistakes import Mistakes, Place
 from headpond.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink, Source, Step
 from headpond.spark.pipeline.options import (
     BOOTSTRAP_UNKNOWN,
@@ -106,7 +107,7 @@ def _tables(step: Step, known: Sequence[str], later: Sequence[str], mistakes: Mi
         if table.name.lower() in {name.lower() for name in later}:
             told = f"reads from {table.name}, which is declared only after it"
         else:
-            told = f"reads from {table.name}, and there is no such source or step{nearest(table.name, known)}"
+            told = f"reads from {table.name}, and there is no such source or step{did_you_mean(table.name, known)}"
         mistakes.add(place, f"step {step.name}: {told}")
 
 
@@ -117,7 +118,8 @@ def _sink(pipeline: Pipeline, sink: Sink, mistakes: Mistakes) -> None:
     known = [source.name for source in pipeline.sources] + [step.name for step in pipeline.steps]
     if sink.input and sink.input.lower() not in {name.lower() for name in known}:
         mistakes.add(
-            sink.place, f"{what}from is {sink.input!r}, and there is no such source or step{nearest(sink.input, known)}"
+            sink.place,
+            f"{what}from is {sink.input!r}, and there is no such source or step{did_you_mean(sink.input, known)}",
         )
     if sink.kind == "topic":
         _topic(sink.target, sink.place, what, mistakes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from headpond.spark.pipeline.mistakes import nearest
+from headpond.model.nearest import did_you_mean
 
 _SIMPLE = (
     *("boolean", "tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long", "float", "real", "double"),
@@ -100,7 +100,7 @@ class _Reader:
         if token.kind != "word":
             raise WrongSchema(f"the type of {name} is missing", token.line)
         if kind not in _KNOWN:
-            raise WrongSchema(f"{token.text} is no type for {name}{nearest(kind, _KNOWN)}", token.line)
+            raise WrongSchema(f"{token.text} is no type for {name}{did_you_mean(kind, _KNOWN)}", token.line)
         if kind in _NESTED:
             return f"{kind}<{self._inner(kind, name)}>"
         if kind == "interval":

@@ -75,45 +75,9 @@ def read_yaml(file: str) -> Document:
         raise WrongDeclaration([Mistake(Place(file, 1), sentence)]) from None
 
     text = read_text(file)
-    lines: dict[Path, int] = {}
-    wrong: list[Mistake] = []
-    nodes = 0
-
-    def walk(node: Any, path: Path, around: tuple[Any, ...]) -> None:
-        nonlocal nodes
-        nodes += 1
-        if nodes > NODES_MAX:
-            told = f"this is no pipeline: it has more than {NODES_MAX:,} values"
-            raise WrongDeclaration([Mistake(Place(file, node.start_mark.line + 1), told)])
-        if any(node is outer for outer in around):
-            wrong.append(Mistake(Place(file, lines[path]), f"{path[-1]} holds itself"))
-        elif isinstance(node, yaml.MappingNode):
-            for key, value in node.value:
-                inner = (*path, str(key.value))
-                if inner in lines:
-                    wrong.append(Mistake(Place(file, key.start_mark.line + 1), f"{key.value} stands here twice"))
-                lines[inner] = key.start_mark.line + 1
-                if isinstance(key, yaml.ScalarNode) and key.tag != _MERGED:
-                    # A key is text, as it is written: 1 is no number here, and on is not true.
-                    key.tag = _TEXT
-                walk(value, inner, (*around, node))
-        elif isinstance(node, yaml.SequenceNode):
-            for number, value in enumerate(node.value):
-                lines[(*path, str(number))] = value.start_mark.line + 1
-                walk(value, (*path, str(number)), (*around, node))
-        else:
-            try:
-                loader.construct_object(node)
-            except ValueError as error:  # such as a date that is none
-                place = Place(file, node.start_mark.line + 1)
-                wrong.append(Mistake(place, f"{node.value} can't be read: {error}"))
-
     try:
-        loader = yaml.SafeLoader(text)
-        tree = loader.get_single_node()
-        if tree is not None:
-            walk(tree, (), ())
-        values = None if tree is None or wrong else loader.construct_document(tree)
+        walk = _YamlWalk(yaml, file, text)
+        values = walk.values()
     except RecursionError:
         raise WrongDeclaration([Mistake(Place(file, 1), f"this is no pipeline: {_TOO_DEEP}")]) from None
     except yaml.YAMLError as error:
@@ -121,10 +85,62 @@ def read_yaml(file: str) -> Document:
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         line = 1 if mark is None else mark.line + 1
         raise WrongDeclaration([Mistake(Place(file, line), f"this is no YAML: {problem}")]) from None
-    if wrong:
-        raise WrongDeclaration(wrong)
+    if walk.wrong:
+        raise WrongDeclaration(walk.wrong)
     if not isinstance(values, dict):
         raise WrongDeclaration(
             [Mistake(Place(file, 1), "there is no pipeline in this file: it needs name, source, sink")]
         )
-    return Document(file, values, lines, text)
+    return Document(file, values, walk.lines, text)
+
+
+class _YamlWalk:
+    """Notes the line of every key, and what is wrong, before the values are made of the nodes."""
+
+    def __init__(self, yaml: Any, file: str, text: str) -> None:
+        self.lines: dict[Path, int] = {}
+        self.wrong: list[Mistake] = []
+        self._yaml = yaml
+        self._file = file
+        self._nodes = 0
+        self._loader = yaml.SafeLoader(text)
+
+    def values(self) -> Any:
+        """None: there are none, or something is wrong."""
+        tree = self._loader.get_single_node()
+        if tree is not None:
+            self._walk(tree, (), ())
+        return None if tree is None or self.wrong else self._loader.construct_document(tree)
+
+    def _walk(self, node: Any, path: Path, around: tuple[Any, ...]) -> None:
+        self._nodes += 1
+        if self._nodes > NODES_MAX:
+            told = f"this is no pipeline: it has more than {NODES_MAX:,} values"
+            raise WrongDeclaration([Mistake(self._place(node), told)])
+        if any(node is outer for outer in around):
+            self.wrong.append(Mistake(Place(self._file, self.lines[path]), f"{path[-1]} holds itself"))
+        elif isinstance(node, self._yaml.MappingNode):
+            self._walk_mapping(node, path, around)
+        elif isinstance(node, self._yaml.SequenceNode):
+            for number, value in enumerate(node.value):
+                self.lines[(*path, str(number))] = value.start_mark.line + 1
+                self._walk(value, (*path, str(number)), (*around, node))
+        else:
+            try:
+                self._loader.construct_object(node)
+            except ValueError as error:  # such as a date that is none
+                self.wrong.append(Mistake(self._place(node), f"{node.value} can't be read: {error}"))
+
+    def _walk_mapping(self, node: Any, path: Path, around: tuple[Any, ...]) -> None:
+        for key, value in node.value:
+            inner = (*path, str(key.value))
+            if inner in self.lines:
+                self.wrong.append(Mistake(self._place(key), f"{key.value} stands here twice"))
+            self.lines[inner] = key.start_mark.line + 1
+            if isinstance(key, self._yaml.ScalarNode) and key.tag != _MERGED:
+                # A key is text, as it is written: 1 is no number here, and on is not true.
+                key.tag = _TEXT
+            self._walk(value, inner, (*around, node))
+
+    def _place(self, node: Any) -> Place:
+        return Place(self._file, node.start_mark.line + 1)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType
 
+from headpond.model.nearest import did_you_mean
 from headpond.spark.pipeline.columns import column
 from headpond.spark.pipeline.failures import RunFailed
-from headpond.spark.pipeline.mistakes import nearest
 from headpond.spark.pipeline.model import HEADERS, METADATA, Sink
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _value(frame: DataFrame, sink: Sink) -> Column:
 
 def _check_column(frame: DataFrame, sink: Sink, what: str, name: str | None) -> None:
     if name is not None and name not in frame.columns:
-        hint = nearest(name, frame.columns)
+        hint = did_you_mean(name, frame.columns)
         raise RunFailed(
             f"{sink.place}: sink {sink.name}: {what} is {name!r}, and {sink.input} has no such column{hint}"
         )

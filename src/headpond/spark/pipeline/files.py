@@ -6,8 +6,8 @@ import ast
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from headpond.model.nearest import did_you_mean
 from headpond.runtime.environment import absolute_path, read_file
-from headpond.spark.pipeline.mistakes import nearest
 
 if TYPE_CHECKING:
     from headpond.spark.pipeline.table import Table
@@ -52,4 +52,4 @@ class Files:
             return
         known = [node.name for node in tree.body if isinstance(node, ast.FunctionDef)]
         if function not in known:
-            table.wrong(key, f"{path} has no function {function}{nearest(function, known)}")
+            table.wrong(key, f"{path} has no function {function}{did_you_mean(function, known)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -47,10 +45,3 @@ class WrongDeclaration(Exception):
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__("\n".join(map(str, mistakes)))
         self.mistakes = mistakes
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """`` (did you mean X?)``, or nothing when nothing is near."""
-    by_lower = {one.lower(): one for one in known}
-    found = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
-    return f" (did you mean {by_lower[found[0]]}?)" if found else ""

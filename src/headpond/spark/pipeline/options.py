@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headpond.client.security_settings import is_security
+from headpond.model.nearest import did_you_mean
 from headpond.spark.kafka import option_names as names
 from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.kafka.given_options import Given
 from headpond.spark.kafka.option_names import KAFKA, READING, READING_OR_WRITING, WRITING, Vocabulary
-from headpond.spark.pipeline.mistakes import nearest
 from headpond.spark.pipeline.model import Pipeline, Sink, Source
 from headpond.spark.sink.options import parse_sink_options
 
@@ -94,7 +94,7 @@ def _check_table(options: Mapping[str, str]) -> None:
     for name, value in options.items():
         known = by_lower.get(name.lower())
         if known is None and "." not in name:
-            raise WrongOption(f"there is no option {name}{nearest(name, _OF_TABLES)}")
+            raise WrongOption(f"unknown option {name}{did_you_mean(name, _OF_TABLES)}")
         if known == "compression" and value.lower() not in _TABLE_CODECS:
             raise WrongOption(f"compression: {value!r} is none of {', '.join(_TABLE_CODECS)}")
         if known == "maxRecordsPerFile" and not (value.isascii() and value.isdigit()):

@@ -10,12 +10,13 @@ from headpond.client.admin import Admin, ConfigResource
 from headpond.client.group_admin import Groups
 from headpond.client.offsets import EARLIEST
 from headpond.model import ErrorCode, TopicPartition
+from headpond.model.nearest import did_you_mean
 from headpond.spark.kafka.errors import DataLost, WrongOption
 from headpond.spark.kafka.link import Link
 from headpond.spark.kafka.option_values import INT_MAX
 from headpond.spark.pipeline.checks import reads
 from headpond.spark.pipeline.failures import RunFailed
-from headpond.spark.pipeline.mistakes import Place, nearest
+from headpond.spark.pipeline.mistakes import Place
 from headpond.spark.pipeline.model import Pipeline, Source
 from headpond.spark.pipeline.options import client_options, read_options
 from headpond.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets, resolve_start
@@ -107,7 +108,7 @@ async def _waiting(client: Client, pipeline: Pipeline, source: Source, bootstrap
     try:
         ends = (await latest_offsets(client, options, is_complete=True)).by_partition
     except UnknownTopics as error:
-        raise RunFailed(f"{source.place}: source {source.name}: {_in_our_words(str(error))}") from None
+        raise RunFailed(f"{source.place}: source {source.name}: {error}") from None
     if source.pattern is not None and not ends:
         raise RunFailed(f"{source.place}: source {source.name}: no topic has a name that {source.pattern!r} matches")
     if not source.is_stream:
@@ -157,7 +158,7 @@ async def _behind(
 
 
 async def _new_topics(client: Client, pipeline: Pipeline) -> list[NewTopic]:
-    """The topics to create; ``RunFailed`` for one that is missing and that nobody asked us to create."""
+    """The topics to create; ``RunFailed`` for one that is missing and not declared to be created."""
     wanted: list[tuple[str, int | None, Place | None, str]] = [
         (sink.target, sink.topic_partitions, sink.place, sink.name) for sink in pipeline.sinks if sink.kind == "topic"
     ]
@@ -170,7 +171,7 @@ async def _new_topics(client: Client, pipeline: Pipeline) -> list[NewTopic]:
         if topic is not None and topic.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             continue
         if partitions is None and place is not None:
-            hint = nearest(name, (await client.metadata(None)).topics)
+            hint = did_you_mean(name, (await client.metadata(None)).topics)
             raise RunFailed(
                 f"{place}: sink {sink}: topic {name} does not exist{hint}: "
                 "create it, or say how many partitions it is to get"
@@ -196,9 +197,3 @@ async def _letter_bytes_max(client: Client, pipeline: Pipeline) -> int:
                 continue  # the usual size is what we may assume
             largest = max([largest, *(int(one.value) for one in entries if one.value)])
     return min(largest + LETTER_HEADERS_BYTES, INT_MAX)
-
-
-def _in_our_words(sentence: str) -> str:
-    """``; did you mean x?`` as our other sentences have it."""
-    head, found, tail = sentence.partition("; did you mean ")
-    return f"{head} (did you mean {tail})" if found else sentence

@@ -153,9 +153,9 @@ class Sources:
 
 def with_watermark(frame: DataFrame, watermark: model.Watermark, what: str) -> DataFrame:
     if watermark.column not in frame.columns:
-        from headpond.spark.pipeline.mistakes import nearest
+        from headpond.model.nearest import did_you_mean
 
-        hint = nearest(watermark.column, frame.columns)
+        hint = did_you_mean(watermark.column, frame.columns)
         raise RunFailed(f"{what}watermark: there is no column {watermark.column}{hint}")
     return frame.withWatermark(watermark.column, watermark.delay)
 

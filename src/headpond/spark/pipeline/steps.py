@@ -7,8 +7,8 @@ import runpy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from headpond.model.nearest import did_you_mean
 from headpond.spark.pipeline.failures import RunFailed
-from headpond.spark.pipeline.mistakes import nearest
 from headpond.spark.pipeline.model import Step
 from headpond.spark.pipeline.queries import NotAQuery, only_queries, query
 from headpond.spark.pipeline.sources import with_watermark
@@ -50,7 +50,7 @@ def _python(spark: SparkSession, step: Step, views: dict[str, DataFrame]) -> Dat
         elif name in views:
             given[name] = views[name]
         else:
-            hint = nearest(name, views)
+            hint = did_you_mean(name, views)
             raise RunFailed(
                 f"{step.place}: step {step.name}: the parameter {name} is no source and no step before it{hint}"
             )

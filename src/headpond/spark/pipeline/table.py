@@ -6,9 +6,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from headpond.model.nearest import did_you_mean
 from headpond.spark.kafka.option_values import INT_MAX
 from headpond.spark.pipeline.document import Document
-from headpond.spark.pipeline.mistakes import Mistakes, Place, nearest
+from headpond.spark.pipeline.mistakes import Mistakes, Place
 from headpond.spark.pipeline.toml_lines import Path
 
 T = TypeVar("T", bound=str)
@@ -74,7 +75,7 @@ class Table:
         for one in known:
             if value == one:
                 return one
-        self.wrong(key, f"{key} is {value!r}, and should be one of {', '.join(known)}{nearest(value, known)}")
+        self.wrong(key, f"{key} is {value!r}, and should be one of {', '.join(known)}{did_you_mean(value, known)}")
         return default
 
     def truth(self, key: str, default: bool = False) -> bool:
@@ -171,7 +172,7 @@ class Table:
         """Whatever nobody has asked for is a mistake."""
         for name in self._values:
             if name not in self._asked:
-                self.wrong(name, f"there is no key {name} here{nearest(name, self._asked)}")
+                self.wrong(name, f"there is no key {name} here{did_you_mean(name, self._asked)}")
 
     def _value(self, key: str, *, is_needed: bool = False) -> Any:
         self._asked.append(key)

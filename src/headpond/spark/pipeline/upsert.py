@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F
 
+from headpond.model.nearest import did_you_mean
 from headpond.spark.patterns import literal
 from headpond.spark.pipeline.checkpoint import Checkpoint
 from headpond.spark.pipeline.columns import column
 from headpond.spark.pipeline.failures import RunFailed
 from headpond.spark.pipeline.files import is_url
 from headpond.spark.pipeline.last_rows import DELETED, kept_columns, last_of_each_key
-from headpond.spark.pipeline.mistakes import nearest
 from headpond.spark.pipeline.model import Sink
 from headpond.spark.pipeline.tables import check_batches, set_back
 from headpond.spark.pipeline.versions import Versions
@@ -45,7 +45,7 @@ def check_upsert(frame: DataFrame, sink: Sink) -> None:
         raise RunFailed(f"{what}a table with upsert must lie in a folder of this machine, or one that is mounted")
     for name in (*sink.upsert, *([sink.order_by] if sink.order_by else [])):
         if name not in frame.columns:
-            raise RunFailed(f"{what}{sink.input} has no column {name}{nearest(name, frame.columns)}")
+            raise RunFailed(f"{what}{sink.input} has no column {name}{did_you_mean(name, frame.columns)}")
     if sink.delete_when is not None:
         try:
             frame.filter(F.expr(sink.delete_when))

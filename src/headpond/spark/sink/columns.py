@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headpond.spark.kafka.errors import nearest
+from headpond.model.nearest import did_you_mean
 from headpond.spark.sink.errors import WrongWrite
 
 KEY, VALUE, TOPIC, PARTITION, HEADERS, TIMESTAMP = "key", "value", "topic", "partition", "headers", "timestamp"
@@ -45,7 +45,7 @@ def check_columns(fields: Sequence[Any], topic: str | None) -> None:
         if name in LEFT_OUT:
             continue
         if name not in TYPES:
-            raise WrongWrite(f"a record has no {name}: the columns are {', '.join(TYPES)}{nearest(name, TYPES)}")
+            raise WrongWrite(f"a record has no {name}: the columns are {', '.join(TYPES)}{did_you_mean(name, TYPES)}")
         if kind not in TYPES[name]:
             wanted = " or ".join(one for one in TYPES[name] if one != NOTHING)
             raise WrongWrite(f"column {name} is {kind}; it has to be {wanted}: cast it")

@@ -67,7 +67,7 @@ class Commit:
         self.transaction: Transaction | None = None
 
     def run(self) -> None:
-        """Raises ``SinkFailed``; nothing was written then, unless it says that nobody knows."""
+        """Raises ``SinkFailed``; nothing was written then, unless it says that the outcome is unknown."""
         with self.link:
             try:
                 if self.rows == 0:

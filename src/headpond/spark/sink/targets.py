@@ -11,7 +11,7 @@ from typing import NamedTuple
 from headpond.client import Client, ClientError
 from headpond.client.admin import Admin, ConfigResource
 from headpond.model import ErrorCode
-from headpond.spark.kafka.errors import nearest
+from headpond.model.nearest import did_you_mean
 from headpond.spark.kafka.link import Link
 from headpond.spark.sink.errors import WrongWrite
 
@@ -47,7 +47,7 @@ async def _ask(client: Client, topic: str) -> Target:
     view = (await client.metadata([topic])).topics[topic]
     if view.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         others = list((await client.metadata(None)).topics)
-        raise ClientError(view.error, f"topic {topic!r} does not exist{nearest(topic, others)}")
+        raise ClientError(view.error, f"topic {topic!r} does not exist{did_you_mean(topic, others)}")
     if view.error is not ErrorCode.NONE:
         raise ClientError(view.error, f"topic {topic!r}: {view.error.name}")
     return Target(topic, len(view.partitions), await _batch_bytes_max(client, topic))

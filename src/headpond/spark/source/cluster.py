@@ -13,14 +13,15 @@ from headpond.client import Client, ClientError, TopicView
 from headpond.client.group_admin import Groups
 from headpond.client.offsets import EARLIEST, LATEST, Isolation, ListedOffset, list_offsets
 from headpond.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
-from headpond.spark.kafka.errors import WrongOption, nearest
+from headpond.model.nearest import did_you_mean
+from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.source.data_loss import report
 from headpond.spark.source.offsets import Offsets
 from headpond.spark.source.options import ClientSettings, SourceOptions, Subscription
 from headpond.spark.source.positions import AtOffsets, AtTimestamps, is_special, specs_of
 
 
-class Found(NamedTuple):
+class FoundPartitions(NamedTuple):
     """The partitions of a subscription, and the ids of their topics."""
 
     partitions: set[TopicPartition]
@@ -35,7 +36,7 @@ class UnknownTopics(ClientError):
         super().__init__(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
 
 
-async def find_partitions(client: Client, subscription: Subscription, *, is_complete: bool) -> Found:
+async def find_partitions(client: Client, subscription: Subscription, *, is_complete: bool) -> FoundPartitions:
     """``is_complete``: everything that is named must exist (a query that begins), or ``UnknownTopics``; else what is
     missing is left out."""
     if subscription.pattern is not None:
@@ -58,7 +59,7 @@ async def find_partitions(client: Client, subscription: Subscription, *, is_comp
     assigned = set(subscription.assigned)
     if is_complete and (lacking := sorted(assigned - found.partitions)):
         raise UnknownTopics(f"assign: there is no {' and no '.join(map(str, lacking))}")
-    return Found(found.partitions & assigned, found.topic_ids)
+    return FoundPartitions(found.partitions & assigned, found.topic_ids)
 
 
 async def latest_offsets(client: Client, options: SourceOptions, *, is_complete: bool) -> Offsets:
@@ -189,13 +190,15 @@ def _exists(topic: TopicView) -> bool:
     return True
 
 
-def _found(topics: Iterable[TopicView]) -> Found:
+def _found(topics: Iterable[TopicView]) -> FoundPartitions:
     topics = list(topics)
     partitions = {TopicPartition(topic.name, one.index) for topic in topics for one in topic.partitions}
-    return Found(partitions, {topic.name: topic.topic_id for topic in topics if topic.topic_id != ZERO_TOPIC_ID})
+    return FoundPartitions(
+        partitions, {topic.name: topic.topic_id for topic in topics if topic.topic_id != ZERO_TOPIC_ID}
+    )
 
 
 async def _unknown(client: Client, missing: list[str]) -> str:
     known = list((await client.metadata(None)).topics)
-    told = [f"topic {name} does not exist{nearest(name, known)}" for name in missing]
+    told = [f"topic {name} does not exist{did_you_mean(name, known)}" for name in missing]
     return "; ".join(told)

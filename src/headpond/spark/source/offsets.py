@@ -17,17 +17,16 @@ ids, which say as much, since nobody else writes them.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headpond.model import ZERO_TOPIC_ID, TopicPartition
+from headpond.model.ids import id_text, parse_id
 from headpond.spark.kafka.errors import WrongCheckpoint
 
 ID_MARK = "#"
 START_KEY = "#start"
 BEGIN_KEY = "#begin"
-ID_CHARACTERS = 22
 
 Document = dict[str, dict[str, int]]
 
@@ -111,19 +110,11 @@ def check_first(end: Offsets) -> None:
         )
 
 
-def id_text(topic_id: bytes) -> str:
-    """As Kafka writes it."""
-    return urlsafe_b64encode(topic_id)[:ID_CHARACTERS].decode("ascii")
-
-
 def _read_id(text: str, document: object) -> bytes:
     try:
-        found = urlsafe_b64decode(text + "==")
+        return parse_id(text)
     except ValueError:
         raise _foreign(document) from None
-    if len(found) != 16:
-        raise _foreign(document)
-    return found
 
 
 def _foreign(document: object) -> WrongCheckpoint:

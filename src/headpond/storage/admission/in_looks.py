@@ -29,7 +29,7 @@ async def admit_with_look(
     too long."""
     try:
         if fits_a_turn(read_header(records)):
-            batch = memoryview(bytearray(records))  # patched in place, hence a copy that nobody else uses
+            batch = memoryview(bytearray(records))  # patched in place, hence a private copy
             try:
                 in_turn = partial(admit, zstd_allowed=zstd_allowed, inside_bytes_max=TURN_BYTES)
                 return await look.turn(in_turn, batch, config, now_ms, tp)

@@ -28,9 +28,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from headpond.model import StorageFailed
-from headpond.ports import Clock, File, FileSystem, Syncer, TimerHandle, Workers
+from headpond.ports import Clock, File, FileSystem, TimerHandle
 from headpond.storage.commit.journal import Journal
 from headpond.storage.meters import StorageMeters
+from headpond.storage.ports import StoragePorts
 
 if TYPE_CHECKING:
     from headpond.storage.log.log import Flush, PartitionLog
@@ -40,10 +41,10 @@ _log = logging.getLogger(__name__)
 FlushMode = Literal["ack", "interval", "os"]
 
 GATHERED_APPENDS = 24
-"""When so many appends wait, their sync begins in the middle of the turn if it can: the disk would wait for a long turn
-to end, and the loop then for the disk (docs/decisions/0006)."""
+"""When this many appends wait, their sync begins in the middle of the turn if it can: the disk would wait for a long
+turn to end, and the loop then for the disk (docs/decisions/0006)."""
 APPENDS_BETWEEN_LOOKS = 8
-"""If it can't, because one is under way, there is another look after so many more."""
+"""If it can't, because one is under way, the loop looks again after this many more."""
 SYNCS_AT_ONCE = 4
 """A disk's queue serves a few syncs side by side; more only hold threads."""
 SYNC_ALL_FROM_LOGS = 8
@@ -51,38 +52,35 @@ SYNC_ALL_FROM_LOGS = 8
 with fdatasync on four threads and 0.6 ms with syncfs, 128 files 20 and 3.4 ms. Below it syncfs is avoided: it also
 waits for what other programs wrote to that file system."""
 LAG_S = 0.05
-"""How long an append may stay unsynced when nobody waits for it (docs/decisions/0001)."""
+"""How long an append that no request waits for may stay unsynced (docs/decisions/0001)."""
 _NEVER_MS = 9_223_372_036_854_775_807
 
 # Where a log stands (``PartitionLog.flush_state``).
 CLEAN, LATER, READY, SYNCING, SYNCING_HURRIED = range(5)
-"""Nothing to do, or nobody asked for it; due at some time; waits for a worker; a worker is at it; a worker is at it and
-somebody waits for what came in meanwhile."""
+"""Nothing to sync, or no sync requested; due at some time; waits for a worker; syncing; syncing, and another sync is
+already requested."""
 
 
 class GroupCommit:
     def __init__(
         self,
-        *,
-        fs: FileSystem,
-        clock: Clock,
-        workers: Workers,
         data_dir: str,
-        mode: FlushMode = "ack",
-        interval_ms: int = 1_000,
+        ports: StoragePorts,
+        *,
+        mode: FlushMode,
+        interval_ms: int,
         on_fatal: Callable[[OSError], None],
         journal: Journal,
-        meters: StorageMeters | None = None,
-        syncer: Syncer | None = None,
+        meters: StorageMeters,
     ) -> None:
         self._journal = journal
         self._may_journal = False  # it is not known yet whether everything can be synced at once
         self._mode = mode
-        self._meters = meters or StorageMeters()
-        self._syncer = syncer
-        self._fs = fs
-        self._clock = clock
-        self._workers = workers
+        self._meters = meters
+        self._syncer = ports.syncer
+        self._fs = ports.fs
+        self._clock = ports.clock
+        self._workers = ports.workers
         self._data_dir = data_dir
         self._delay_s: float | None = {"ack": LAG_S, "interval": interval_ms / 1_000, "os": None}[mode]
         self._on_fatal = on_fatal

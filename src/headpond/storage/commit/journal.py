@@ -49,8 +49,7 @@ FILE_BYTES_MAX = 32 * 1024 * 1024
 MANY_LOGS = 8
 """When no commit since the last round was of so many logs, the journal is turned off."""
 
-_MAGIC = 0x504A524E
-_FRAME = Struct(">III")  # magic, bytes that follow, their CRC-32C
+_FRAME = Struct(">4sII")  # magic, bytes that follow, their CRC-32C
 _ENTRY = Struct(">16si")  # topic id, partition; then the batch, which knows its size
 _entry = _ENTRY.pack
 
@@ -126,7 +125,9 @@ class Journal:
     def write(self) -> File | None:
         """Write what is noted; returns the file to be synced. None: it can't be, and the journal is off."""
         file, frame = self._files[0], self._noted
-        _FRAME.pack_into(frame, 0, _MAGIC, len(frame) - _FRAME.size, crc32c(memoryview(frame)[_FRAME.size :]))
+        _FRAME.pack_into(
+            frame, 0, names.JOURNAL_MAGIC, len(frame) - _FRAME.size, crc32c(memoryview(frame)[_FRAME.size :])
+        )
         try:
             if file.is_torn or file.size_bytes + len(frame) > FILE_BYTES_MAX:
                 raise OSError("the journal is full")
@@ -278,7 +279,7 @@ def entries(content: bytes) -> Iterator[tuple[TopicId, int, bytes]]:
         magic, size_bytes, crc = _FRAME.unpack_from(content, position)
         position += _FRAME.size
         end = position + size_bytes
-        if magic != _MAGIC or end > len(content) or crc32c(memoryview(content)[position:end]) != crc:
+        if magic != names.JOURNAL_MAGIC or end > len(content) or crc32c(memoryview(content)[position:end]) != crc:
             return
         while end - position >= _ENTRY.size + HEADER_BYTES:
             topic_id, partition = _ENTRY.unpack_from(content, position)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from headpond.config.compaction import CompactionSettings
 from headpond.model import BrokerError, StorageFailed, TopicPartition
-from headpond.ports import Buffer, Clock, FileSystem, Processes, ProcessLost, Tasks, Workers
+from headpond.ports import Buffer, Processes, ProcessLost
 from headpond.protocol.records.errors import CorruptBatch
 from headpond.protocol.records.header import HEADER_BYTES, read_header
 from headpond.storage.commit.checkpoint_rounds import CheckpointRounds
@@ -34,14 +34,15 @@ from headpond.storage.log.lookup import FilesChanged, Wanted
 from headpond.storage.log.reading import Misread
 from headpond.storage.log.segment import Segment
 from headpond.storage.log.segment_files import SyncFailed
+from headpond.storage.ports import StoragePorts
 from headpond.storage.producers.txn_index import encode as encode_aborted
 from headpond.storage.slices import in_slices
 
 _log = logging.getLogger(__name__)
 
 LOSSES_MAX = 3
-"""A log over which the worker process dies as often in a row, or ends with an error that nobody knows, is left alone:
-it would only die again."""
+"""A log at which the worker process dies this often in a row, or fails with an unexpected error, is not compacted any
+more: it would only fail again."""
 HOLD_BACK_STEP_S = 1.0
 """A log that is held back looks up this often: another pace, or the end of the log, need not wait for the old one."""
 
@@ -62,12 +63,9 @@ class CompactionStats:
 class Compactor:
     def __init__(
         self,
-        *,
-        fs: FileSystem,
-        clock: Clock,
-        workers: Workers,
-        tasks: Tasks,
+        ports: StoragePorts,
         processes: Processes,
+        *,
         rounds: CheckpointRounds,
         on_sync_failed: Callable[[OSError], None],
         logs: Mapping[TopicPartition, PartitionLog],
@@ -76,10 +74,10 @@ class Compactor:
         self.stats = CompactionStats()
         self.uncleanable: dict[PartitionLog, str] = {}
         """Logs that are left alone until the next start, and why."""
-        self._fs = fs
-        self._clock = clock
-        self._workers = workers
-        self._tasks = tasks
+        self._fs = ports.fs
+        self._clock = ports.clock
+        self._workers = ports.workers
+        self._tasks = ports.tasks
         self._processes = processes
         self._rounds = rounds
         self._on_sync_failed = on_sync_failed

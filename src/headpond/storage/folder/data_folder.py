@@ -56,26 +56,43 @@ def take(fs: FileSystem, data_dir: str) -> tuple[File, FolderIdentity | None]:
     if lock is None:
         raise DataFolderInUse(data_dir)
     try:
-        _refuse_other_versions(fs, data_dir)
-        path = f"{data_dir}/{names.META_PROPERTIES}"
-        if not fs.exists(path):
-            return lock, None
-        return lock, names.decode_meta_properties(fs.read_file(path))
-    except BadFile as error:
-        lock.close()
-        raise DataFolderUnusable(f"the data folder {data_dir} can't be used: {error}") from error
+        return lock, whose(fs, data_dir)
     except BaseException:
         lock.close()
         raise
 
 
+def whose(fs: FileSystem, data_dir: str) -> FolderIdentity | None:
+    """Whose the folder is; None: it is new. Raises ``DataFolderUnusable`` if this version must not touch it. Nothing is
+    changed."""
+    _refuse_other_versions(fs, data_dir)
+    path = f"{data_dir}/{names.META_PROPERTIES}"
+    if not fs.exists(path):
+        return None
+    try:
+        return names.decode_meta_properties(fs.read_file(path))
+    except BadFile as error:
+        raise DataFolderUnusable(f"the data folder {data_dir} can't be used: {error}") from error
+
+
 def _refuse_other_versions(fs: FileSystem, data_dir: str) -> None:
     for name in fs.list_dir(data_dir):
-        if name.endswith(names.OURS_IN_OTHER_VERSIONS) and name not in names.OURS:
+        is_unknown = name.endswith(names.OURS_IN_OTHER_VERSIONS) and name not in names.OURS
+        if is_unknown or (name in names.JOURNALS and _is_foreign_journal(fs, f"{data_dir}/{name}")):
             raise DataFolderUnusable(
                 f"the data folder {data_dir} holds {name}, a file of another version of this program, which may hold "
                 "what is in no log yet: start that version once more and stop it, or move the file away"
             )
+
+
+def _is_foreign_journal(fs: FileSystem, path: str) -> bool:
+    """Of another format. A power cut may leave anything else of a first frame: that was never acknowledged."""
+    file = fs.open(path, writable=False)
+    try:
+        start = file.read(0, min(file.size(), len(names.JOURNAL_MAGIC)))
+    finally:
+        file.close()
+    return start != names.JOURNAL_MAGIC and start[:-1] == names.JOURNAL_MAGIC[:-1] and start[-1:].isdigit()
 
 
 def _make_durably(fs: FileSystem, data_dir: str) -> None:

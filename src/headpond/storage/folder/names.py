@@ -10,14 +10,13 @@ Pure: text in, values out. A file that can't be read as what it should be raises
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from typing import NamedTuple
 
 import msgspec
 
 from headpond.model import TopicId, TopicPartition
+from headpond.model.ids import id_text, parse_id
 
 LOG = ".log"
 INDEX = ".index"
@@ -43,6 +42,8 @@ SYNC_FAILED = ".sync_failed"
 META_PROPERTIES = "meta.properties"
 METADATA_STORE = "metadata.sqlite"
 JOURNALS = (".journal_a", ".journal_b")  # no topic's folder is named so
+JOURNAL_MAGIC = b"JRN1"
+"""The first bytes of a journal, and of each of its frames. Another format has another digit."""
 OURS = (SYNC_FAILED, METADATA_STORE, *JOURNALS)
 OURS_IN_OTHER_VERSIONS = tuple(name.removeprefix(".") for name in OURS)
 """How the names of such files end, whatever another version of this program may put before."""
@@ -95,7 +96,7 @@ def decode_partition_metadata(data: bytes) -> TopicId:
     try:
         if int(fields["version"]) < 0:
             raise ValueError("negative version")
-        return TopicId(id_bytes(fields["topic_id"]))
+        return parse_id(fields["topic_id"].rstrip("="))
     except (KeyError, ValueError) as error:
         raise BadFile(f"{PARTITION_METADATA}: {error!r} in {data[:100]!r}") from None
 
@@ -103,21 +104,6 @@ def decode_partition_metadata(data: bytes) -> TopicId:
 def _colon_fields(data: bytes) -> dict[str, str]:
     pairs = (line.split(":", 1) for line in data.decode("utf-8", "replace").splitlines())
     return {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
-
-
-def id_text(identity: bytes) -> str:
-    """Kafka's way to write a UUID: URL-safe base64 without padding."""
-    return base64.urlsafe_b64encode(identity).rstrip(b"=").decode()
-
-
-def id_bytes(text: str) -> bytes:
-    try:
-        found = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (binascii.Error, ValueError):
-        found = b""
-    if len(found) != 16:
-        raise ValueError(f"{text!r} is not a UUID in base64")
-    return found
 
 
 # --- meta.properties --------------------------------------------------------------------------------------------------

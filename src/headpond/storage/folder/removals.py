@@ -1,4 +1,4 @@
-"""Files that nobody needs any more, removed in a worker after a delay: whoever has them open may read on.
+"""Files that are no longer needed, removed in a worker after a delay: readers that have them open may read on.
 
 What a crash or a shutdown leaves of them, the next start removes.
 """

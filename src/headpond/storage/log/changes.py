@@ -21,7 +21,7 @@ from headpond.storage.producers.txn_index import AbortedTxn, ending_in
 from headpond.storage.producers.txn_index import encode as encode_aborted
 from headpond.storage.recovery import index_files
 from headpond.storage.recovery.producers import rebuild_producers
-from headpond.storage.recovery.recovery import Found, Recovered
+from headpond.storage.recovery.recovery import FoundFolder, Recovered
 from headpond.storage.recovery.scan import ScannedSegment, scan
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _Cut:
         own = ending_in(log.aborted, keep.base_offset, end_offset)
         self._aborted: list[AbortedTxn] = log.aborted[own.start : own.stop]
         self._interval_bytes = log.config.index_interval_bytes
-        self._found = Found(
+        self._found = FoundFolder(
             path=log.path,
             tp=log.tp,
             is_clean=False,

@@ -218,7 +218,6 @@ class PartitionLog:
         self._change = asyncio.Lock()
         self.reads = LogReads(self)
         self.plan = self.reads.plan
-        self.read = self.reads.read
         self.read_cold = self.reads.read_cold
         self.offset_for_timestamp = self.reads.offset_for_timestamp
         self.max_timestamp = self.reads.max_timestamp

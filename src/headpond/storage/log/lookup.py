@@ -81,14 +81,14 @@ NOTHING = Planned(Segment(0, created_ms=0), 0, 0, 0)
 """The plan where there is nothing to read."""
 
 
-class Found(NamedTuple):
+class FoundBatch(NamedTuple):
     position: int
     base_offset: int
     last_offset: int
     size_bytes: int
 
 
-def find_batch(segment: Segment, offset: int) -> Generator[Wanted, Buffer, Found | None]:
+def find_batch(segment: Segment, offset: int) -> Generator[Wanted, Buffer, FoundBatch | None]:
     """The first batch whose last offset is at or behind ``offset``; None when the segment has none."""
     yield segment, 0, 0
     assert segment.index is not None
@@ -99,7 +99,7 @@ def find_batch(segment: Segment, offset: int) -> Generator[Wanted, Buffer, Found
         while len(chunk) - at >= SPAN_BYTES:
             base_offset, last_offset, size_bytes = span_in(segment, chunk, at)
             if last_offset >= offset:
-                found = Found(position + at, base_offset, last_offset, size_bytes)
+                found = FoundBatch(position + at, base_offset, last_offset, size_bytes)
                 if base_offset > offset:
                     yield from _check_gap(segment, found)
                 return found
@@ -119,7 +119,7 @@ def span_in(segment: Segment, data: Buffer, at: int) -> tuple[int, int, int]:
     return span
 
 
-def _check_gap(segment: Segment, found: Found) -> Generator[Wanted, Buffer, None]:
+def _check_gap(segment: Segment, found: FoundBatch) -> Generator[Wanted, Buffer, None]:
     """Compaction leaves gaps between batches; so does a base offset that rotted, which no CRC covers. The next batch
     tells."""
     following = found.position + found.size_bytes

@@ -66,36 +66,12 @@ class LogReads:
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
-    def read(
-        self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
-    ) -> Read | None:
-        """Whole batches from the one that holds ``from_offset``, all below ``up_to_end_offset``; at least one of
-        them, if asked for, even beyond ``size_bytes_max``. None: the device has to be waited for, use ``read_cold``."""
-        planned = self.plan(
-            from_offset,
-            up_to_end_offset=up_to_end_offset,
-            size_bytes_max=size_bytes_max,
-            at_least_one_batch=at_least_one_batch,
-        )
-        if planned is None:
-            return None
-        if planned.size_bytes == 0:
-            return Read(b"", from_offset)
-        try:
-            data = planned.read_nowait()
-            if data is not None:
-                check_first(planned.segment, planned.position, data, from_offset)
-                return Read(data, planned.next_offset)
-        except CorruptBatch:
-            pass  # the cold path finds out whether it is the index or the log
-        except OSError as error:
-            raise StorageFailed(message=f"reading {self._log.tp} failed: {error}") from error
-        return None
-
     def plan(
         self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
     ) -> Planned | None:
-        """What ``read`` would give, without reading it: its place and size. None: use ``read_cold``."""
+        """The place and size of whole batches from the one that holds ``from_offset``, all below ``up_to_end_offset``;
+        of at least one of them, if asked for, even beyond ``size_bytes_max``. None: the device has to be waited for,
+        use ``read_cold``."""
         log = self._log
         end_offset = self._end_of(from_offset, up_to_end_offset)
         if from_offset >= end_offset:
@@ -124,7 +100,7 @@ class LogReads:
     async def read_cold(
         self, from_offset: int, *, up_to_end_offset: int, size_bytes_max: int, at_least_one_batch: bool
     ) -> Read:
-        """The same, waiting for the device."""
+        """The batches themselves, waiting for the device."""
 
         def steps() -> Generator[Wanted, Buffer, Read]:
             end_offset = self._end_of(from_offset, up_to_end_offset)

@@ -25,7 +25,7 @@ class SyncFailed(OSError):
 
 
 class FolderTaken(Exception):
-    """A folder of the partition's name holds another topic's data, or data that nobody has loaded."""
+    """A folder of the partition's name holds another topic's data, or data that was not loaded."""
 
 
 def sync_file(file: File) -> None:
@@ -156,11 +156,6 @@ def rename_logs_last(fs: FileSystem, path: str, new_names: Mapping[str, str]) ->
     for name in logs:
         fs.rename(f"{path}/{name}", f"{path}/{new_names[name]}")
     sync_folder(fs, path)
-
-
-def remove_files(fs: FileSystem, paths: Iterable[str]) -> None:
-    for path in paths:
-        fs.remove(path)
 
 
 def remove_snapshots(fs: FileSystem, path: str, *, at_or_above: int | None = None, below: int | None = None) -> None:

@@ -16,7 +16,7 @@ from headpond.protocol.records.errors import CorruptBatch, DecompressedTooLarge
 from headpond.protocol.records.header import HEADER_BYTES, BatchHeader, read_header
 from headpond.protocol.records.search import TimestampOffset, first_at_or_after, latest
 from headpond.storage.folder import names
-from headpond.storage.log.lookup import FilesChanged, Found, Wanted, find_batch
+from headpond.storage.log.lookup import FilesChanged, FoundBatch, Wanted, find_batch
 from headpond.storage.log.segment import Segment, read_span
 from headpond.storage.looks.looks import TURN_BYTES, TURN_RECORDS, Look, fits_a_turn
 
@@ -94,7 +94,7 @@ def _start(segment: Segment, timestamp: int, from_offset: int) -> Generator[Want
     return found.position if found is not None else segment.size_bytes
 
 
-def _place(segment: Segment, offset: int) -> Generator[Wanted, Buffer, Found | None]:
+def _place(segment: Segment, offset: int) -> Generator[Wanted, Buffer, FoundBatch | None]:
     return (yield from find_batch(segment, offset))
 
 

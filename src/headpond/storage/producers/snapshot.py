@@ -10,7 +10,6 @@ producer's five batches is kept in it, so after a crash only that one (and those
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from headpond.ports import Buffer
@@ -37,10 +36,6 @@ class SnapshotEntry(NamedTuple):
     timestamp: int
     coordinator_epoch: int
     txn_first_offset: int
-
-
-def encode_snapshot(entries: Iterable[SnapshotEntry]) -> bytes:
-    return join_snapshot([encode_entry(entry) for entry in entries])
 
 
 def encode_entry(entry: SnapshotEntry) -> bytes:

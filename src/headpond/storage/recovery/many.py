@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable
 
 from headpond.ports import FileSystem, Tasks, Workers
-from headpond.storage.recovery.recovery import Found, Recovered, recover
+from headpond.storage.recovery.recovery import FoundFolder, Recovered, recover
 
 FOLDERS_PER_JOB_MAX = 16
 """A folder takes a fraction of a millisecond when it is clean: several of them make one job."""
 
 
 async def recover_all(
-    found: list[Found],
-    load: Callable[[Found, Recovered], None],
+    found: list[FoundFolder],
+    load: Callable[[FoundFolder, Recovered], None],
     *,
     fs: FileSystem,
     workers: Workers,
@@ -50,6 +50,6 @@ async def recover_all(
         raise failures[0]
 
 
-def _recover(fs: FileSystem, some: list[Found]) -> list[Recovered]:
+def _recover(fs: FileSystem, some: list[FoundFolder]) -> list[Recovered]:
     """Blocking."""
     return [recover(fs, each) for each in some]

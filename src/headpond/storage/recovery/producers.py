@@ -13,7 +13,7 @@ from headpond.storage.producers.snapshot import CorruptSnapshot
 from headpond.storage.recovery.scan import Collected, ScannedSegment, scan
 
 if TYPE_CHECKING:
-    from headpond.storage.recovery.recovery import Found, Recovered
+    from headpond.storage.recovery.recovery import FoundFolder, Recovered
 
 _log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ WINDOW_RECORDS_MAX = 10_000
 
 
 def load_snapshot(
-    fs: FileSystem, found: Found, producers: ProducerStates, first_base: int, at_most: int | None = None
+    fs: FileSystem, found: FoundFolder, producers: ProducerStates, first_base: int, at_most: int | None = None
 ) -> int | None:
     """The newest readable snapshot that the recovery point vouches for; later ones may know batches that are gone."""
     offsets: list[int] = []
@@ -67,7 +67,7 @@ def widen_windows(log: Recovered) -> None:
         log.producers.widen(state)
 
 
-def rebuild_producers(fs: FileSystem, found: Found, segments: list[tuple[int, int, int]]) -> ProducerStates:
+def rebuild_producers(fs: FileSystem, found: FoundFolder, segments: list[tuple[int, int, int]]) -> ProducerStates:
     """The producers as of the end of ``segments``, given as (base offset, size, where to start reading): after a
     truncation. Snapshots above ``found.recovery_point``, the log's new end, are removed."""
     producers = ProducerStates(found.tp, expiration_ms=found.producer_expiration_ms)

@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Found:
+class FoundFolder:
     """One partition's folder and what the data folder's checkpoints say about it."""
 
     path: str
@@ -79,7 +79,7 @@ class Recovered:
     is_rebuilt: bool = False  # closed cleanly, and yet made from its batches: the files do not say all of it
 
 
-def recover(fs: FileSystem, found: Found) -> Recovered:
+def recover(fs: FileSystem, found: FoundFolder) -> Recovered:
     finish_interrupted_work(fs, found.path)
     bases, txn_bases, bare_bases = _segment_bases(fs, found.path)
     epochs_on_disk, epochs_known = _read_epochs(fs, found.path)
@@ -138,7 +138,7 @@ def _read_epochs(fs: FileSystem, path: str) -> tuple[LeaderEpochs, bool]:
         return LeaderEpochs(), False
 
 
-def _recovery_point(fs: FileSystem, found: Found, bases: list[int]) -> int:
+def _recovery_point(fs: FileSystem, found: FoundFolder, bases: list[int]) -> int:
     """Where checking begins: nowhere for a clean log."""
     if found.is_clean:
         return _end_by_index(fs, found, bases[-1])
@@ -150,7 +150,7 @@ def _recovery_point(fs: FileSystem, found: Found, bases: list[int]) -> int:
 
 def _recover_segments(
     fs: FileSystem,
-    found: Found,
+    found: FoundFolder,
     log: Recovered,
     collected: Collected,
     bases: list[int],
@@ -211,7 +211,7 @@ def _fault(segment: RecoveredSegment) -> str:
 
 def _scan_one(
     fs: FileSystem,
-    found: Found,
+    found: FoundFolder,
     log: Recovered,
     file: File,
     base: int,
@@ -250,7 +250,7 @@ def _scan_one(
     return RecoveredSegment(base, scanned.position, scanned.next_offset, modified_ms, scanned)
 
 
-def _end_by_index(fs: FileSystem, found: Found, base: int) -> int:
+def _end_by_index(fs: FileSystem, found: FoundFolder, base: int) -> int:
     """Where to start looking for the end of a cleanly closed log: the last batch that its last segment's index
     knows."""
     try:
@@ -270,7 +270,7 @@ def _drop_later(fs: FileSystem, path: str, bases: list[int]) -> list[str]:
     return set_aside(fs, path, bases, newest_first=True)
 
 
-def _settle_offsets(fs: FileSystem, found: Found, log: Recovered) -> None:
+def _settle_offsets(fs: FileSystem, found: FoundFolder, log: Recovered) -> None:
     if found.log_start_offset > log.log_end_offset:
         # Deleted on request up to an offset that the disk does not reach any more: those offsets are not given again.
         _log.warning("%s ends at %d, before its log start %d", found.path, log.log_end_offset, found.log_start_offset)

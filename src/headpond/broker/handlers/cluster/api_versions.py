@@ -11,14 +11,11 @@ from __future__ import annotations
 
 import re
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
-from headpond.broker.requests.routes import advertised_versions
 from headpond.cluster.features import SUPPORTED
 from headpond.model import ErrorCode
+from headpond.protocol.apis import API_VERSIONS, advertised_versions
 from headpond.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
-
-API = Api(key=18, versions=range(5), name="ApiVersions")
 
 CLIENT_SOFTWARE_SINCE = 3
 MINIMUM_ZERO_SINCE = 4
@@ -56,5 +53,9 @@ def unsupported_version_response() -> ApiVersionsResponse:
     """To be sent as v0, whatever version was asked for."""
     return ApiVersionsResponse(
         error_code=ErrorCode.UNSUPPORTED_VERSION,
-        api_keys=[ApiVersion(api_key=API.key, min_version=API.versions[0], max_version=API.versions[-1])],
+        api_keys=[
+            ApiVersion(
+                api_key=API_VERSIONS.key, min_version=API_VERSIONS.min_version, max_version=API_VERSIONS.max_version
+            )
+        ],
     )

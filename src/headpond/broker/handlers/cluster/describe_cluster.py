@@ -7,13 +7,10 @@ Versions    v1 endpoint type (KIP-919) · v2 fenced brokers (KIP-1073)
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import cluster_operations
 from headpond.model import ErrorCode
 from headpond.protocol.schema.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-
-API = Api(key=60, versions=range(3), name="DescribeCluster")
 
 BROKER_ENDPOINT, CONTROLLER_ENDPOINT = 1, 2
 

@@ -7,14 +7,11 @@ Versions    v2 flexible · v3 top-level error · v4 total and usable bytes (KIP-
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.schema.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
-
-API = Api(key=35, versions=range(1, 6), name="DescribeLogDirs")
 
 
 async def handle(ctx: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:

@@ -9,14 +9,11 @@ Not done    elections: they come with replication.
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ErrorCode
 from headpond.protocol.schema.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
-
-API = Api(key=43, versions=range(3), name="ElectLeaders")
 
 PREFERRED, UNCLEAN = 0, 1
 KIND_SINCE = 1

@@ -7,7 +7,6 @@ Not done    reassignments: AlterPartitionReassignments is not advertised.
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ErrorCode
@@ -15,8 +14,6 @@ from headpond.protocol.schema.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
-
-API = Api(key=46, versions=range(1), name="ListPartitionReassignments")
 
 
 async def handle(ctx: Context, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:

@@ -8,14 +8,11 @@ Versions    v0 knows upgrades only: its flag that allows a downgrade gets lost o
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.features import ChangeKind, FeatureChange
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
-
-API = Api(key=57, versions=range(3), name="UpdateFeatures")
 
 KIND_SINCE = 1
 NO_RESULTS_SINCE = 2

@@ -2,21 +2,18 @@
 
 Behaviour   Topics, this broker (its id), all brokers' dynamic defaults (""), loggers, client metrics, groups. A list of
             keys that is null or empty asks for all; keys that do not exist are left out. Secrets have a null value, and
-            so have settings that nobody knows. One resource's failure is its own.
+            so have unknown settings. One resource's failure is its own.
 Versions    v1 source and synonyms · v3 type and documentation · v4 flexible.
 """
 
 from __future__ import annotations
 
 from headpond.broker.handlers.configs.resources import BROKER_LOGGER, KINDS, Descriptions, Resource
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.config.dynamic import Row
 from headpond.model import BrokerError
 from headpond.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
-
-API = Api(key=32, versions=range(1, 5), name="DescribeConfigs")
 
 Result = DescribeConfigsResponse.DescribeConfigsResult
 Entry = DescribeConfigsResponse.DescribeConfigsResourceResult

@@ -9,47 +9,35 @@ Versions    v1 flexible.
 from __future__ import annotations
 
 from headpond.broker.handlers.configs.resources import (
-    A_CHANGE,
     BROKER_LOGGER,
     KINDS,
     Resource,
     alter,
     alter_loggers,
+    change_each,
     check_entries,
 )
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.config.dynamic import DELETE, Operation, apply_operations
-from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 
-API = Api(key=44, versions=range(2), name="IncrementalAlterConfigs")
-
+Wanted = IncrementalAlterConfigsRequest.AlterConfigsResource
 Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
 
 
 async def handle(ctx: Context, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    times = await ctx.counted(Resource(each.resource_type, each.resource_name) for each in request.resources)
-    results = []
-    async for wanted in ctx.in_slices(request.resources, A_CHANGE):
-        resource = Resource(wanted.resource_type, wanted.resource_name)
-        result = Result(resource_type=resource.type, resource_name=resource.name, error_message=None)
-        try:
-            if times[resource] > 1:  # which of the changes would count?
-                raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-            operations = [
-                Operation(each.name, each.config_operation, each.value)
-                async for each in ctx.in_slices(wanted.configs, A_LOOK)
-            ]
-            await _change(ctx, resource, operations, validate_only=request.validate_only)
-        except BrokerError as error:
-            result.error_code, result.error_message = error.code, error.message or None
-        results.append(result)
-    return IncrementalAlterConfigsResponse(responses=results)
+    async def change(resource: Resource, wanted: Wanted) -> None:
+        operations = [
+            Operation(each.name, each.config_operation, each.value)
+            async for each in ctx.in_slices(wanted.configs, A_LOOK)
+        ]
+        await _change(ctx, resource, operations, validate_only=request.validate_only)
+
+    return IncrementalAlterConfigsResponse(responses=await change_each(ctx, request.resources, Result, change))
 
 
 async def _change(ctx: Context, resource: Resource, operations: list[Operation], *, validate_only: bool) -> None:

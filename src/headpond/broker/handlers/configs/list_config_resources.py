@@ -8,13 +8,10 @@ Versions    v0 client metrics only (it was ListClientMetricsResources) · v1 res
 from __future__ import annotations
 
 from headpond.broker.handlers.configs.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, KINDS, TOPIC
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.cluster.image import MetadataImage
 from headpond.model import ErrorCode
 from headpond.protocol.schema.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
-
-API = Api(key=74, versions=range(2), name="ListConfigResources")
 
 LISTED = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 

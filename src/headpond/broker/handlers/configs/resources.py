@@ -6,8 +6,8 @@ A change is one transaction in the metadata store: after a crash all of a resour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from headpond.broker.handlers.configs import loggers
 from headpond.broker.requests.context import Context
@@ -18,6 +18,11 @@ from headpond.config.definition import UNKNOWN, ConfigError
 from headpond.config.dynamic import Operation, Row
 from headpond.config.effective import Effective
 from headpond.model import BrokerError, ErrorCode
+from headpond.protocol.schema.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from headpond.protocol.schema.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 if TYPE_CHECKING:
     from headpond.broker.services import Broker
@@ -41,6 +46,14 @@ class Resource(NamedTuple):
     name: str
 
 
+Wanted = TypeVar(
+    "Wanted", AlterConfigsRequest.AlterConfigsResource, IncrementalAlterConfigsRequest.AlterConfigsResource
+)
+Answered = TypeVar(
+    "Answered",
+    AlterConfigsResponse.AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+)
 Change = Callable[[Mapping[str, str]], dict[str, str]]
 """From a resource's settings to its new ones; raises ``BrokerError`` when they cannot be."""
 
@@ -140,6 +153,28 @@ def _logger_rows(names: frozenset[str]) -> list[Row]:
 
 A_CHANGE = 8 * A_ROW
 """What it costs to check the settings of a resource and to have them stored."""
+
+
+async def change_each(
+    ctx: Context,
+    wanted: Sequence[Wanted],
+    answer: Callable[..., Answered],
+    change: Callable[[Resource, Wanted], Awaitable[None]],
+) -> list[Answered]:
+    """The answer for each resource of a request. One's failure is its own."""
+    times = await ctx.counted(Resource(each.resource_type, each.resource_name) for each in wanted)
+    results: list[Answered] = []
+    async for each in ctx.in_slices(wanted, A_CHANGE):
+        resource = Resource(each.resource_type, each.resource_name)
+        result = answer(resource_type=resource.type, resource_name=resource.name, error_message=None)
+        try:
+            if times[resource] > 1:  # which of the changes would count?
+                raise BrokerError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            await change(resource, each)
+        except BrokerError as error:
+            result.error_code, result.error_message = error.code, error.message or None
+        results.append(result)
+    return results
 
 
 async def check_entries(ctx: Context, entries: Iterable[tuple[str, bool]]) -> None:

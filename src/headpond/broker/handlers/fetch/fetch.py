@@ -22,7 +22,6 @@ from headpond.broker.net.connection import Connection
 from headpond.broker.net.slots import Slot
 from headpond.broker.net.timing import serve_timed
 from headpond.broker.replicas.parked_fetch import ParkedFetch, ParkedRoom
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.turns import LARGE_REQUEST_BYTES, Turns
 from headpond.model import ErrorCode
 from headpond.ports import Clock, Tasks, Workers
@@ -30,8 +29,6 @@ from headpond.protocol.apis import request_decoder
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.header import decode_request_header
 from headpond.telemetry.requests import RequestMeter
-
-API = Api(key=1, versions=range(4, 19), name="Fetch")
 
 # Decoded, a request takes many times its size; a real one of this size would name 300,000 partitions.
 REQUEST_BYTES_MAX = 8_388_608

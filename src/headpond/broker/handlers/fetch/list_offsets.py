@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.requests.side_by_side import side_by_side
@@ -28,7 +27,6 @@ from headpond.protocol.schema.list_offsets import ListOffsetsRequest, ListOffset
 from headpond.replication.partition import Partition
 from headpond.storage.looks.looks import Look
 
-API = Api(key=2, versions=range(1, 12), name="ListOffsets")
 LOOKS_INTO_RECORDS = True
 """For as long as half a minute: only others that do so wait for the places that large ones have."""
 

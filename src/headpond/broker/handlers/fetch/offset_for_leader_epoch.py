@@ -7,13 +7,10 @@ Versions    v3 replica id · v4 flexible.
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
-
-API = Api(key=23, versions=range(2, 5), name="OffsetForLeaderEpoch")
 
 NO_EPOCH = -1
 

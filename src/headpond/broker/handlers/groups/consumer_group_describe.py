@@ -8,7 +8,6 @@ Versions    v1 member types
 from __future__ import annotations
 
 from headpond.broker.handlers.groups.consumer_group_heartbeat import is_served
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
@@ -18,8 +17,6 @@ from headpond.protocol.schema.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
-
-API = Api(key=69, versions=range(2), name="ConsumerGroupDescribe")
 
 A_MEMBER = 2 * A_ROW
 """It has two assignments."""

@@ -7,7 +7,6 @@ Versions    v1 subscriptions by regular expression; the member makes its id itse
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode
@@ -15,8 +14,6 @@ from headpond.protocol.schema.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
-
-API = Api(key=68, versions=range(2), name="ConsumerGroupHeartbeat")
 
 NAMED_MAX = 20_000
 """Topics that a member subscribes to by name, and partitions that it says it owns. They are one record of the group and

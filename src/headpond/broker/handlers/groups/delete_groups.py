@@ -7,13 +7,10 @@ Versions    v2 flexible.
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-
-API = Api(key=42, versions=range(3), name="DeleteGroups")
 
 Row = DeleteGroupsResponse.DeletableGroupResult
 

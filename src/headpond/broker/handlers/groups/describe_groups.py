@@ -7,15 +7,12 @@ Versions    v3 authorized operations (KIP-430) · v4 group.instance.id · v6 GRO
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
 from headpond.coordination.slices import in_one_slice
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-
-API = Api(key=15, versions=range(7), name="DescribeGroups")
 
 OPERATIONS_SINCE = 3
 

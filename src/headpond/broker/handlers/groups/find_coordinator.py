@@ -10,14 +10,11 @@ Not done    share groups: COORDINATOR_NOT_AVAILABLE.
 from __future__ import annotations
 
 from headpond.broker.coordinators.internal_topic import CoordinatorTopic
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
-from headpond.cluster.ids import parse_id
 from headpond.model import BrokerError, ErrorCode
+from headpond.model.ids import parse_id
 from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-
-API = Api(key=10, versions=range(7), name="FindCoordinator")
 
 GROUP, TRANSACTION, SHARE = 0, 1, 2
 SEVERAL_KEYS_SINCE = 4
@@ -35,7 +32,7 @@ _MESSAGES = {
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
 }
 
-Found = FindCoordinatorResponse.Coordinator
+Coordinator = FindCoordinatorResponse.Coordinator
 
 
 async def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -54,16 +51,16 @@ async def handle(ctx: Context, request: FindCoordinatorRequest) -> FindCoordinat
     )
 
 
-async def _look_up(ctx: Context, kind: int, key: str) -> Found:
+async def _look_up(ctx: Context, kind: int, key: str) -> Coordinator:
     try:
         _check(ctx, kind, key)
         broker_id = await _leader(ctx, kind, key)
     except BrokerError as refused:
         # With several keys Kafka leaves the message empty, except for types that it does not know.
         message = "" if kind in (GROUP, TRANSACTION, SHARE) else _MESSAGES[refused.code]
-        return Found(key=key, node_id=-1, host="", port=-1, error_code=refused.code, error_message=message)
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=refused.code, error_message=message)
     endpoint = ctx.broker.image.brokers[broker_id].listeners[ctx.listener.name]
-    return Found(key=key, node_id=broker_id, host=endpoint.host, port=endpoint.port)
+    return Coordinator(key=key, node_id=broker_id, host=endpoint.host, port=endpoint.port)
 
 
 async def _leader(ctx: Context, kind: int, key: str) -> int:

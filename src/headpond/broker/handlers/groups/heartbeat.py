@@ -15,17 +15,14 @@ from typing import NamedTuple
 
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.timing import serve_timed
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.broker.services import Broker
 from headpond.model import BrokerError, ErrorCode
-from headpond.protocol.apis import request_decoder
+from headpond.protocol.apis import HEARTBEAT, request_decoder
 from headpond.protocol.header import decode_request_header
 from headpond.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headpond.telemetry.requests import RequestMeter
-
-API = Api(key=12, versions=range(5), name="Heartbeat")
 
 _AFTER_CORRELATION_ID = 8
 
@@ -68,7 +65,7 @@ class HeartbeatHandler:
 
     def _decode(self, connection: Connection, frame: bytes, version: int) -> LastHeartbeat:
         header, position = decode_request_header(frame)
-        request, _ = request_decoder(API.key, version)(frame, position)
+        request, _ = request_decoder(HEARTBEAT.key, version)(frame, position)
         context = Context(
             self._broker, connection.listener, version, header.client_id, connection.principal, connection.peer_host
         )
@@ -98,4 +95,4 @@ def _framing(version: int) -> Callable[[int, int], bytes]:
     return lambda correlation_id, code: pack(size, correlation_id, code)
 
 
-_FRAMES = [_framing(version) for version in API.versions]
+_FRAMES = [_framing(version) for version in HEARTBEAT.versions]

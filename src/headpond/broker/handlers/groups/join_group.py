@@ -9,14 +9,11 @@ Versions    v1 rebalance time-out · v4 member id required (KIP-394) · v5 group
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.classic import join_refusal
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.join_group import JoinGroupRequest, JoinGroupResponse
-
-API = Api(key=11, versions=range(10), name="JoinGroup")
 
 NULL_PROTOCOL_SINCE = 7
 

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.classic.leave import left as all_left
 from headpond.coordination.groups.machine import GroupMachine
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupResponse
-
-API = Api(key=13, versions=range(6), name="LeaveGroup")
 
 MEMBERS_AT_ONCE = 250
 """More members leave in several steps, each with a rebalance of its own; each member is told of its own step."""

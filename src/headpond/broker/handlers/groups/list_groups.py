@@ -8,14 +8,11 @@ Versions    v4 states (KIP-518) · v5 types (KIP-848); filters in any case, an u
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError
 from headpond.protocol.schema.list_groups import ListGroupsRequest, ListGroupsResponse
-
-API = Api(key=16, versions=range(6), name="ListGroups")
 
 
 async def handle(ctx: Context, request: ListGroupsRequest) -> ListGroupsResponse:

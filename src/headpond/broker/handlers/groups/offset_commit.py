@@ -15,14 +15,11 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from headpond.broker.handlers.topics.topic_answers import answered_in_parts, merged
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.slices import finish_now
 from headpond.model import BrokerError, ErrorCode, TopicId
 from headpond.protocol.schema.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-
-API = Api(key=8, versions=range(2, 11), name="OffsetCommit")
 
 TOPIC_IDS_SINCE = 10
 

@@ -13,13 +13,10 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from headpond.broker.handlers.topics.topic_answers import answered_in_parts
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
-
-API = Api(key=47, versions=range(1), name="OffsetDelete")
 
 Asked = OffsetDeleteRequest.OffsetDeleteRequestTopic
 Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic

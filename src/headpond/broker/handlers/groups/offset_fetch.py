@@ -9,14 +9,11 @@ Versions    v2 all partitions (null), error of the group · v5 leader epochs · 
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from headpond.protocol.schema.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
-
-API = Api(key=9, versions=range(1, 11), name="OffsetFetch")
 
 GROUP_ERROR_SINCE = 2
 SEVERAL_GROUPS_SINCE = 8

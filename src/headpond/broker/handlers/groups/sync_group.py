@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.classic import sync_refusal
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
-
-API = Api(key=14, versions=range(6), name="SyncGroup")
 
 ASSIGNMENTS_AT_ONCE = 1_000
 """Of more than these, the ones for members that the group does not have are sorted out first, in slices."""

@@ -26,12 +26,12 @@ from headpond.broker.handlers.produce.kept import (
     decode,
     entries_of,
 )
+from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.refusals import failed_result, refused_result
 from headpond.broker.handlers.produce.topics import ProduceTopics
 from headpond.broker.handlers.produce.transactional import (
     Admitted,
     Ask,
-    ProduceTransactions,
     Refusal,
     is_in_transaction,
     is_transactional,
@@ -50,50 +50,31 @@ from headpond.broker.handlers.produce.wire import (
 )
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.timing import note, serve_timed
-from headpond.broker.replicas.parked_produces import ParkedOne, ParkedProduce, ParkedProduces, Wait
-from headpond.broker.replicas.replicas import Replica, Replicas
-from headpond.broker.requests.api import Api
-from headpond.broker.requests.turns import LARGE_REQUEST_BYTES, Turns
-from headpond.broker.security.authorizer import Authorizer
+from headpond.broker.replicas.parked_produces import ParkedOne, ParkedProduce, Wait
+from headpond.broker.replicas.replicas import Replica
+from headpond.broker.requests.turns import LARGE_REQUEST_BYTES
 from headpond.coordination.home import Producer
 from headpond.model import BrokerError, ErrorCode, StorageFailed
-from headpond.ports import Clock, Tasks, Workers
 from headpond.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader
 from headpond.storage.admission.admission import BatchRefused, LookNeeded, admit, plain_header
 from headpond.storage.log.log import PartitionLog
-from headpond.storage.looks.looks import Looks
-from headpond.telemetry.requests import RequestMeter
-
-API = Api(key=0, versions=range(3, 14), name="Produce")
 
 ALL = -1
 LONG_WAY = b""  # no answer is empty
 
 
 class ProduceHandler:
-    def __init__(
-        self,
-        replicas: Replicas,
-        parked: ParkedProduces,
-        authorizer: Authorizer,
-        clock: Clock,
-        tasks: Tasks,
-        looks: Looks,
-        meter: RequestMeter,
-        transactions: ProduceTransactions,
-        turns: Turns,
-        workers: Workers,
-    ) -> None:
-        self._meter = meter
-        self.transactions = transactions
-        self._replicas = replicas
-        self.topics = ProduceTopics(replicas, authorizer)
-        self._parked = parked
-        self._clock = clock
-        self._tasks = tasks
-        self._looks = looks
-        self._turns = turns
-        self._wide = WideProduces(self, parked, turns, clock, tasks, looks, workers, meter)
+    def __init__(self, parts: ProduceParts) -> None:
+        self._meter = parts.meter
+        self.transactions = parts.transactions
+        self._replicas = parts.replicas
+        self.topics = ProduceTopics(parts.replicas, parts.authorizer)
+        self._parked = parts.parked
+        self._clock = parts.clock
+        self._tasks = parts.tasks
+        self._looks = parts.looks
+        self._turns = parts.turns
+        self._wide = WideProduces(self, parts)
 
     def receive(
         self,

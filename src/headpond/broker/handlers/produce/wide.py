@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from headpond.broker.handlers.produce.held import NeedsLook, Prepared, Room, make_room
 from headpond.broker.handlers.produce.kept import ZSTD_SINCE, Topic, decode, entries_of
+from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.refusals import failed_result
 from headpond.broker.handlers.produce.transactional import Admitted, Ask, producers_of
 from headpond.broker.handlers.produce.wire import Result, response
@@ -22,14 +23,11 @@ from headpond.broker.net.connection import Connection
 from headpond.broker.net.slots import Slot
 from headpond.broker.replicas.parked_produces import ParkedProduce, ParkedProduces, Wait
 from headpond.broker.replicas.replicas import Replica
-from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, Turns, check_count
+from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, check_count
 from headpond.coordination.home import Producer
 from headpond.coordination.slices import Work
 from headpond.model import ErrorCode, StorageFailed
-from headpond.ports import Clock, Tasks, Workers
 from headpond.protocol.schema.produce import ProduceRequest
-from headpond.storage.looks.looks import Looks
-from headpond.telemetry.requests import RequestMeter
 
 if TYPE_CHECKING:
     from headpond.broker.handlers.produce.produce import ProduceHandler
@@ -49,25 +47,15 @@ class Served(Prepared):
 
 
 class WideProduces:
-    def __init__(
-        self,
-        produces: ProduceHandler,
-        parked: ParkedProduces,
-        turns: Turns,
-        clock: Clock,
-        tasks: Tasks,
-        looks: Looks,
-        workers: Workers,
-        meter: RequestMeter,
-    ) -> None:
+    def __init__(self, produces: ProduceHandler, parts: ProduceParts) -> None:
         self._produces = produces
-        self._parked = parked
-        self._turns = turns
-        self._clock = clock
-        self._tasks = tasks
-        self._looks = looks
-        self._workers = workers
-        self._meter = meter
+        self._parked = parts.parked
+        self._turns = parts.turns
+        self._clock = parts.clock
+        self._tasks = parts.tasks
+        self._looks = parts.looks
+        self._workers = parts.workers
+        self._meter = parts.meter
 
     async def serve(
         self, connection: Connection, body: memoryview, start: int, version: int, correlation_id: int

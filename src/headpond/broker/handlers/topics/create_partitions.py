@@ -9,15 +9,12 @@ Not done    controller mutation quotas (v3).
 from __future__ import annotations
 
 from headpond.broker.handlers.topics.assignments import assigned
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.topics import MorePartitions
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
-
-API = Api(key=37, versions=range(4), name="CreatePartitions")
 
 Wanted = CreatePartitionsRequest.CreatePartitionsTopic
 Result = CreatePartitionsResponse.CreatePartitionsTopicResult

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 
 from headpond.broker.handlers.configs.resources import effective_now
 from headpond.broker.handlers.topics.assignments import assigned
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK, A_ROW
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -24,8 +23,6 @@ from headpond.cluster.topics import PARTITIONS_PER_REQUEST_MAX, Assignment, NewT
 from headpond.config.dynamic import describe_topic
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.create_topics import CreateTopicsRequest, CreateTopicsResponse
-
-API = Api(key=19, versions=range(2, 8), name="CreateTopics")
 
 SETTINGS_SINCE = 5
 A_PLAN = 20 * A_ROW

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Mapping
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.requests.side_by_side import side_by_side
@@ -18,8 +17,6 @@ from headpond.broker.security.authorizer import Operation, ResourceType, is_allo
 from headpond.cluster.names import is_internal
 from headpond.model import BrokerError, ErrorCode, OffsetOutOfRange, TopicPartition
 from headpond.protocol.schema.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
-
-API = Api(key=21, versions=range(0, 3), name="DeleteRecords")
 
 HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1

@@ -8,14 +8,11 @@ Versions    v3 TOPIC_DELETION_DISABLED · v5 error messages (KIP-599) · v6 topi
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import ZERO_TOPIC_ID, BrokerError, ErrorCode, TopicId
 from headpond.protocol.schema.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
-
-API = Api(key=20, versions=range(1, 7), name="DeleteTopics")
 
 DELETION_DISABLED_SINCE = 3
 

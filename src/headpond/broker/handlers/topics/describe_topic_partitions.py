@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from heapq import merge
 
 from headpond.broker.handlers.topics.metadata import offline_replicas, reachable_leader
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK, SLICE_COST
 from headpond.broker.security.authorizer import Operation, ResourceType, authorized_operations, is_allowed
@@ -23,8 +22,6 @@ from headpond.protocol.schema.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
-
-API = Api(key=75, versions=range(1), name="DescribeTopicPartitions")
 
 Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 Partition = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import (
@@ -32,8 +31,6 @@ from headpond.cluster.rows import PartitionState
 from headpond.cluster.topics import NewTopic
 from headpond.model import NO_LEADER, ZERO_TOPIC_ID, ErrorCode, TopicId
 from headpond.protocol.schema.metadata import MetadataRequest, MetadataResponse
-
-API = Api(key=3, versions=range(14), name="Metadata")
 
 LISTENER_NOT_FOUND_SINCE = 6
 CLUSTER_OPERATIONS_UNTIL = 10

@@ -8,7 +8,6 @@ Versions    v2 PRODUCER_FENCED · v4 TRANSACTION_ABORTABLE. Clients of transacti
 from __future__ import annotations
 
 from headpond.broker.handlers.transactions import common as transactions
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.names import OFFSETS_TOPIC
@@ -16,8 +15,6 @@ from headpond.coordination.home import Producer
 from headpond.coordination.partition import partition_for
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
-
-API = Api(key=25, versions=range(5), name="AddOffsetsToTxn")
 
 FENCED_SINCE = 2
 

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from headpond.broker.handlers.transactions import common as transactions
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -20,8 +19,6 @@ from headpond.cluster.names import is_internal
 from headpond.coordination.home import Producer
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
-
-API = Api(key=24, versions=range(6), name="AddPartitionsToTxn")
 
 FENCED_SINCE = 2
 BROKERS_SINCE = 4

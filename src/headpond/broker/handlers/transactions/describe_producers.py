@@ -6,15 +6,12 @@ Behaviour   The producers that a partition remembers, with their last sequence, 
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.cluster.names import name_problem
 from headpond.model import ErrorCode, TopicPartition, shortened
 from headpond.protocol.schema.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from headpond.storage.producers.state import ProducerState
-
-API = Api(key=61, versions=range(1), name="DescribeProducers")
 
 Row = DescribeProducersResponse.PartitionResponse
 Described = DescribeProducersResponse.ProducerState

@@ -7,15 +7,12 @@ Behaviour   Each id by itself: its state, producer and partitions as of the last
 from __future__ import annotations
 
 from headpond.broker.handlers.transactions import common as transactions
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.transactions.listing import refused_description
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
-
-API = Api(key=65, versions=range(1), name="DescribeTransactions")
 
 Row = DescribeTransactionsResponse.TransactionState
 

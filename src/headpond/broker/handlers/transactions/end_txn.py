@@ -9,14 +9,11 @@ Versions    v2 PRODUCER_FENCED · v4 TRANSACTION_ABORTABLE · v5 each end raises
 from __future__ import annotations
 
 from headpond.broker.handlers.transactions import common as transactions
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.home import Producer
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.end_txn import EndTxnRequest, EndTxnResponse
-
-API = Api(key=26, versions=range(6), name="EndTxn")
 
 FENCED_SINCE = 2
 EPOCH_BUMP_SINCE = 5

@@ -1,6 +1,6 @@
 """InitProducerId: v0-v5.
 
-Behaviour   An idempotent producer (no transactional id) gets an id that nobody had before, at epoch 0, also when it
+Behaviour   An idempotent producer (no transactional id) gets a new id, at epoch 0, also when it
             says which id it has: nothing is remembered about it that could be bumped (KIP-360). Ids come in blocks from
             the metadata store, so most requests touch memory only.
             A transactional id keeps its producer id; each start raises the epoch, which fences whoever had the one
@@ -11,13 +11,10 @@ Versions    v3 producer id and epoch (KIP-360) · v4 PRODUCER_FENCED · v5 as v4
 from __future__ import annotations
 
 from headpond.broker.handlers.transactions import common as transactions
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-
-API = Api(key=22, versions=range(6), name="InitProducerId")
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

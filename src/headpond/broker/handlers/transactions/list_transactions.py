@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
@@ -21,8 +20,6 @@ from headpond.coordination.transactions.listing import Filters, parse_states
 from headpond.model import BrokerError, ErrorCode
 from headpond.model.patterns import InvalidPattern, compiled
 from headpond.protocol.schema.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-
-API = Api(key=66, versions=range(3), name="ListTransactions")
 
 Row = ListTransactionsResponse.TransactionState
 

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from headpond.broker.handlers.topics.topic_answers import answered_in_parts
 from headpond.broker.handlers.transactions.add_offsets_to_txn import offsets_partition
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.groups.machine import GroupMachine
@@ -28,8 +27,6 @@ from headpond.coordination.transactions.verifier import (
 )
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
-
-API = Api(key=28, versions=range(6), name="TxnOffsetCommit")
 
 Asked = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic
 Answered = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic

@@ -10,15 +10,12 @@ Versions    v2 the transaction's version (KIP-1228): from 2 on the marker's epoc
 
 from __future__ import annotations
 
-from headpond.broker.requests.api import Api
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import A_LOOK
 from headpond.broker.security.authorizer import Operation, ResourceType, is_allowed
 from headpond.coordination.transactions.markers import Marker
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
-
-API = Api(key=27, versions=range(1, 3), name="WriteTxnMarkers")
 
 PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult

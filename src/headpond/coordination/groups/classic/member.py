@@ -65,7 +65,7 @@ class Member:
 
     @property
     def waits(self) -> bool:
-        """A parked request stands for heartbeats; but not for ever the first one, whose sender may be long gone."""
+        """A parked request counts as a heartbeat, except a member's first one: its sender may be gone."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
     def metadata(self, protocol_name: str | None) -> bytes:

@@ -74,7 +74,7 @@ class ConsumerGroups:
         self._is_live = False
         self._new_topics_version = -1
         self._resolving_until_s: dict[str, float] = {}
-        """Groups whose regular expressions are about to be looked up; for so long nobody asks for it again."""
+        """Groups whose regular expressions are being resolved, and until when no second resolution starts."""
 
     # --- the new protocol
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -18,6 +17,7 @@ from headpond.coordination.groups.deadline import NOTHING, WriteSoon
 from headpond.coordination.groups.group import Group
 from headpond.coordination.runtime import Decision
 from headpond.model import BrokerError, ErrorCode
+from headpond.model.ids import id_text
 from headpond.ports import Clock, Random
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class Shared:
     def new_member_id(self) -> str:
         """As Kafka makes them: 22 characters that command lines don't take for an option."""
         while True:
-            text = urlsafe_b64encode(self._random.random_bytes(16))[:22].decode("ascii")
+            text = id_text(self._random.random_bytes(16))
             if not text.startswith("-"):
                 return text
 
