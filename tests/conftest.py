@@ -25,10 +25,20 @@ BUGS = re.compile(r"Traceback|Fatal error")
 OVERRIDE = os.environ.get("HEADPOND_TEST_BOOTSTRAP")
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    from support.at_least import HELP
+
+    parser.addoption("--at-least", metavar="FOLDER=N", action="append", default=[], help=HELP)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    from support.at_least import AtLeast
     from support.signals import keep_ignored_signals_from_children
 
     keep_ignored_signals_from_children()
+    for wanted in config.getoption("--at-least"):
+        folder, _, number = wanted.partition("=")
+        config.pluginmanager.register(AtLeast(folder, int(number)))
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from support.broker import BrokerProcess
-from support.chaos import Chaos
+from support.chaos import Chaos, kinds
 from support.churn.judge import Judge
 from support.jobs.process import JobProcess
 from support.verbs import create_topic
@@ -119,7 +119,7 @@ class Letters:
         return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", kinds(KINDS, ordinary={"confluent-cooperative", "confluent-consumer", "aiokafka"}))
 def test_real_consumers_that_come_and_go_never_share_a_partition_and_lose_no_commit(
     make_broker: Callable[..., BrokerProcess], tmp_path: Path, kind: str
 ) -> None:

@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from support.broker import BrokerProcess
-from support.chaos import Chaos
+from support.chaos import Chaos, kinds
 from support.jobs.process import JobProcess
 from support.verbs import LATEST, Topic, create_topic, end_offset
 from support.waiting import eventually
@@ -134,7 +134,7 @@ def stable_end(wire: Wire, topic: Topic, partition: int) -> int:
     return int(answer.offset)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", kinds(KINDS, ordinary={"confluent-eager", "aiokafka", "wire-v2"}))
 def test_killed_jobs_and_a_killed_broker_leave_one_copy_of_everything_in_order(
     make_broker: Callable[..., BrokerProcess], tmp_path: Path, kind: str
 ) -> None:

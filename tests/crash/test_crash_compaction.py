@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from crash.crash_play import some
 from headpond.config.log import LogConfig
 from headpond.protocol.records.control import build_end_txn_marker
 from headpond.storage.log.log import PartitionLog
@@ -60,13 +61,13 @@ def play(
         assert table(await kept(ghost.log)) == table(ghost.appended)
         await rig.tasks.cancel_all()
         count = 0
-        for state in rig.disk.crash_states(states_per_moment_max=states_per_moment_max, first_operation=start):
+        for state in rig.disk.crash_states(states_per_moment_max=some(states_per_moment_max), first_operation=start):
             await check(rig, rig.disk.after(state), state, expected, ghost.appended)
             count += 1
         return count
 
     count = asyncio.run(run())
-    assert count >= least_states, f"only {count} disks: the scenario did not do what it should"
+    assert count >= some(least_states), f"only {count} disks: the scenario did not do what it should"
 
 
 async def check(former: Rig, disk: SimulatedDisk, state: CrashState, least: list[Kept], most: list[Kept]) -> None:
@@ -196,17 +197,17 @@ def test_a_power_cut_during_the_recovery_from_a_power_cut() -> None:
         await clean(ghost)
         await rig.tasks.cancel_all()
         count = 0
-        for state in rig.disk.crash_states(states_per_moment_max=6, first_operation=start):
+        for state in rig.disk.crash_states(states_per_moment_max=some(6), first_operation=start):
             disk = rig.disk.after(state)
             if not any(".swap" in name for folder in state.image.directories.values() for name in folder):
                 continue  # there is nothing to be finished
             second = Rig(disk, config=config, storage=BY_HAND)
             await second.open()
             await second.tasks.cancel_all()
-            for deeper in disk.crash_states(states_per_moment_max=30):
+            for deeper in disk.crash_states(states_per_moment_max=some(30)):
                 await check(rig, disk.after(deeper), deeper, ghost.appended, ghost.appended)
                 count += 1
-        assert count > 300
+        assert count > some(300)
 
     asyncio.run(run())
 
@@ -236,18 +237,18 @@ def test_aborted_transactions_stay_known(segment_bytes: int) -> None:
         assert [each[:3] for each in log.aborted] == known
         await rig.tasks.cancel_all()
         count = 0
-        for state in rig.disk.crash_states(states_per_moment_max=30, first_operation=start):
+        for state in rig.disk.crash_states(states_per_moment_max=some(30), first_operation=start):
             disk = rig.disk.after(state)
             second = Rig(disk, config=config, storage=BY_HAND)
             assert [each[:3] for each in (await second.open()).aborted] == known, state.story
             await second.tasks.cancel_all()
             if any(".swap" in name for folder in state.image.directories.values() for name in folder):
-                for deeper in disk.crash_states(states_per_moment_max=4):
+                for deeper in disk.crash_states(states_per_moment_max=some(4)):
                     third = Rig(disk.after(deeper), config=config, storage=BY_HAND)
                     assert [each[:3] for each in (await third.open()).aborted] == known, (state.story, deeper.story)
                     await third.tasks.cancel_all()
             count += 1
-        assert count > 100
+        assert count > some(100)
 
     asyncio.run(run())
 

@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from crash.crash_play import Player, Promise, check, play
+from crash.crash_play import Player, Promise, check, play, some
 from headpond.model import StorageFailed, TopicId
 from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
 from headpond.storage.commit import checkpoint_rounds
@@ -282,7 +282,7 @@ def test_a_deleted_topics_records_never_come_back_under_the_same_name() -> None:
         await rig.tasks.cancel_all()
         old = player.batches[0]
         count = 0
-        for state in rig.disk.crash_states(states_per_moment_max=100, first_operation=start):
+        for state in rig.disk.crash_states(states_per_moment_max=some(100), first_operation=start):
             is_deleted = "deleted" in state.marks
             again = Rig(rig.disk.after(state), known={TP: new_id if is_deleted else TOPIC_ID})
             found = [batch.data for batch in await read_all(await again.open())]
@@ -291,7 +291,7 @@ def test_a_deleted_topics_records_never_come_back_under_the_same_name() -> None:
                 assert len(found) == 1 or "acknowledged" not in state.marks, state.story
             await again.tasks.cancel_all()
             count += 1
-        assert count > 50
+        assert count > some(50)
 
     asyncio.run(run())
 
@@ -309,7 +309,7 @@ def test_a_power_cut_while_the_next_start_recovers_from_one() -> None:
         await second.open()
         await second.tasks.cancel_all()
         count = 0
-        for state in second.disk.crash_states(states_per_moment_max=60, first_operation=start):
+        for state in second.disk.crash_states(states_per_moment_max=some(60), first_operation=start):
             await check(second.disk.after(state), state, CONFIG)
             count += 1
         assert count > (5 if Rig.has_journal else 0)

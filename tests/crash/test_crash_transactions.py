@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from crash.crash_play import Player, check_log, stamped
+from crash.crash_play import Player, check_log, some, stamped
 from headpond.config.log import LogConfig
 from headpond.protocol.records.control import build_end_txn_marker, read_end_txn_marker
 from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
@@ -65,7 +65,7 @@ def play(
         await scenario(player)
         await rig.tasks.cancel_all()
         count = 0
-        for state in rig.disk.crash_states(states_per_moment_max=40, first_operation=start):
+        for state in rig.disk.crash_states(states_per_moment_max=some(40), first_operation=start):
             after = Rig(rig.disk.after(state), config=config)
             try:
                 await check(after, await after.open(), state)
@@ -74,7 +74,7 @@ def play(
             finally:
                 await after.tasks.cancel_all()
             count += 1
-        assert count >= least_states, f"only {count} disks"
+        assert count >= some(least_states), f"only {count} disks"
 
     asyncio.run(run())
 

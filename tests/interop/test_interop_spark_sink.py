@@ -80,7 +80,6 @@ def test_a_real_kafka_gets_each_micro_batch_once_whatever_becomes_of_its_driver(
     assert values(kafka.bootstrap_servers, TOPIC) == texts(dict.fromkeys(range(batch_id), 6))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("master", "orders"), [(LOCAL, ORDERS), (CLUSTER, ORDERS_OF_CLUSTER)], ids=["local", "cluster"]
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from headpond.broker.requests.routes import APIS, HANDLERS
+from headpond.protocol.apis import APIS, SERVED
 from parity.allowed import ALLOWED, Allowed, sift
 from parity.families import FAMILIES, Stage, scripts_of
 from parity.notation import Ask
@@ -64,7 +64,7 @@ def test_every_version_of_every_api_is_asked() -> None:
         for _, at, step in steps_of(script, version)
         if isinstance(step, Ask)
     }
-    served = {(APIS[key].name, version) for key in HANDLERS for version in APIS[key].versions}
+    served = {(APIS[key].name, version) for key in SERVED for version in APIS[key].versions}
     assert sorted(served - asked) == []
 
 

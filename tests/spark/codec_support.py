@@ -19,11 +19,12 @@ from headpond.client.fetched import corrupt, cut_records  # noqa: E402
 from headpond.model import TopicPartition  # noqa: E402
 from headpond.protocol.records.control import build_end_txn_marker  # noqa: E402
 from headpond.protocol.records.errors import CorruptBatch  # noqa: E402
-from headpond.protocol.records.header import crc_of, stamp  # noqa: E402
+from headpond.protocol.records.header import crc_of  # noqa: E402
 from headpond.protocol.records.reader import read_records  # noqa: E402
 from headpond.protocol.records.record import Record  # noqa: E402
 from headpond.spark import codec  # noqa: E402
 from headpond.spark.codec import jit, unpack  # noqa: E402
+from support.other_side import stamp  # noqa: E402
 
 __all__ = [
     "ALL_CODECS",

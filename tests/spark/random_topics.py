@@ -220,9 +220,10 @@ class RandomTopic:
     def _wait_for_compaction(self) -> None:
         """Everything that is there is decided: once it fills some segments, some of it goes."""
         listed = self.broker.data_dir / "cleaner-offset-checkpoint"
-        filler = self._producer()
-        for number in range(80):  # some segments: the last one is never compacted
-            filler.produce(self.name, bytes(900), b"filler-%d" % (number % 2), partition=self._written[0])
+        filler, chance = self._producer(), random.Random(self.seed)
+        for number in range(80):  # some segments, whatever the codec: the last one is never compacted
+            value = chance.randbytes(900)
+            filler.produce(self.name, value, b"filler-%d" % (number % 2), partition=self._written[0])
             assert filler.flush(TIMEOUT_S) == 0
         eventually(
             lambda: listed.exists() and f"{self.name} {self._written[0]} " in listed.read_text(),

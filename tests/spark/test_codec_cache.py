@@ -13,7 +13,7 @@ import pytest
 from headpond.model import InvariantBroken
 from spark.codec_support import codec, jit, unpack
 
-pytestmark = pytest.mark.slow  # compiles everything, several times
+pytestmark = pytest.mark.long  # compiles everything, several times
 
 read_varint = unpack.read_varint
 SOURCE = Path(codec.__file__).parents[2]

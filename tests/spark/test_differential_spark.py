@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from headpond.spark.source.offsets import Document
 
 TOPICS = 3
+SHORT_FORM = pytest.mark.tier
+"""One topic as a table, in micro-batches, and as a lake."""
+NUMBERS = [pytest.param(0, marks=SHORT_FORM), *range(1, TOPICS)]
 COLUMNS = ("topic", "partition", "offset", "key", "value", "timestamp", "timestampType", "headers")
 SELECTED = [name if name != "timestamp" else "unix_micros(timestamp) AS timestamp" for name in COLUMNS]
 
@@ -69,7 +72,7 @@ def in_order(rows: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-@pytest.mark.parametrize("number", range(TOPICS))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_a_table_has_exactly_the_rows_that_a_client_reads(
     spark: SparkSession, topics: list[RandomTopic], number: int, isolation: str
 ) -> None:
@@ -130,7 +133,7 @@ def test_a_stream_that_fails_and_starts_again_has_exactly_the_rows_that_a_client
     assert in_order(found) == expected, topic
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", NUMBERS[:2])
 def test_a_lake_and_a_snapshot_have_exactly_what_a_client_reads(
     spark: SparkSession,
     topics: list[RandomTopic],
@@ -175,7 +178,7 @@ def latest_of_each_key(rows: list[Row]) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("isolation", ISOLATIONS)
-@pytest.mark.parametrize("number", range(TOPICS))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_times_lead_to_the_offsets_that_a_client_is_given(
     topics: list[RandomTopic], number: int, isolation: str
 ) -> None:
@@ -208,7 +211,7 @@ def test_times_lead_to_the_offsets_that_a_client_is_given(
         assert in_order(found) == wanted, (topic, first, last)
 
 
-@pytest.mark.parametrize("number", range(TOPICS))
+@pytest.mark.parametrize("number", NUMBERS)
 def test_micro_batches_of_any_size_with_restarts_have_together_what_a_client_reads(
     topics: list[RandomTopic], number: int
 ) -> None:

@@ -156,6 +156,7 @@ def test_spark_declarative_pipelines_work_on_our_source_and_sink(
     ]
 
 
+@pytest.mark.jvm
 def test_the_demo_runs_from_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     environment = {**headpond_environment(), "TMPDIR": str(tmp_path)}
     done = subprocess.run(

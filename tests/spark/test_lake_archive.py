@@ -205,7 +205,7 @@ def test_what_can_not_be_continued_is_one_sentence(
     pipelines.json("archive", topic, "--to", str(lake))
 
     assert pipelines.fails("archive", f"{topic}x", "--to", str(lake)) == (
-        f"topic {topic}x does not exist; did you mean {topic}?"
+        f"topic {topic}x does not exist (did you mean {topic}?)"
     )
     assert pipelines.fails("archive", "--pattern", "no-.*", "--to", str(lake)) == "no topic matches no-.*"
     (tmp_path / "full").mkdir()

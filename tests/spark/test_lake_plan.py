@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from headpond.model import TopicPartition
+from headpond.model.ids import id_text
 from headpond.spark.lake.archive_plan import TASK_RECORDS_MIN, growing_files, parts_of, reaches, refusals, starts_of
 from headpond.spark.lake.restore_state import new_restore, with_chunk_done, with_next_chunk
 from headpond.spark.lake.restore_state import starts_of as restore_starts
 from headpond.spark.lake.state import Hole, LakeFile, Reach, Span, TopicState
-from headpond.spark.source.offsets import Offsets, id_text
+from headpond.spark.source.offsets import Offsets
 
 ID = bytes(range(16))
 

@@ -323,6 +323,7 @@ def test_what_a_killed_run_has_left_in_a_table_goes_and_nothing_else(
     assert set(written) < set(table.rglob("part-*.parquet"))
 
 
+@pytest.mark.long
 def test_a_pipeline_that_goes_on_reads_its_tables_anew(
     spark: SparkSession, spark_broker: Broker, topic: str, tmp_path: Path
 ) -> None:

@@ -259,7 +259,7 @@ def test_a_record_as_large_as_the_topic_allows_is_written(
         ("'x' AS key", "there is no column value"),
         (
             "'x' AS value, 1 AS kee",
-            "a record has no kee: the columns are value, key, topic, partition, headers, timestamp; did you mean key?",
+            "a record has no kee: the columns are value, key, topic, partition, headers, timestamp (did you mean key?)",
         ),
         ("'x' AS value, 1 AS key", "column key is int; it has to be string or binary: cast it"),
         ("id AS value", "column value is bigint; it has to be string or binary: cast it"),
@@ -283,7 +283,7 @@ def test_a_write_without_a_topic_is_refused(spark: SparkSession, spark_broker: B
 def test_a_topic_that_does_not_exist_is_not_made(spark: SparkSession, spark_broker: Broker, topic: str) -> None:
     spark_broker.create_topic(topic)
     said = refusal(lambda: write(numbers(spark, 1), spark_broker, f"{topic}x"))
-    assert f"topic '{topic}x' does not exist; did you mean {topic}?" in said
+    assert f"topic '{topic}x' does not exist (did you mean {topic}?)" in said
 
 
 def test_overwriting_is_refused(spark: SparkSession, spark_broker: Broker, topic: str) -> None:

@@ -31,6 +31,11 @@ Kill = tuple[str, str]
 Orders = list[list[Kill]]
 """For one micro-batch after the other."""
 
+TIER: dict[tuple[str, str], list[Kill]] = {
+    (LOCAL, STREAM): [("commit-first-file", "python"), ("commit-mark", "jvm")],
+    (LOCAL, BATCH): [("commit-end", "driver")],
+}
+"""One for each victim that a session in one process has. An executor needs a cluster: ``SOME``."""
 SOME: dict[tuple[str, str], list[Kill]] = {
     (LOCAL, STREAM): [
         ("task-start", "python"),
@@ -41,7 +46,6 @@ SOME: dict[tuple[str, str], list[Kill]] = {
     ],
     (CLUSTER, STREAM): [("task-middle", "jvm"), ("commit-first-file", "executor"), ("commit-produce", "python")],
     (LOCAL, UPDATE): [("commit-mark", "driver")],
-    (LOCAL, BATCH): [("commit-end", "driver")],
 }
 ALL: dict[str, list[Kill]] = {
     "tasks": [(step, victim) for step in TASK_STEPS for victim in ("python", "jvm", "driver")],
@@ -54,7 +58,8 @@ DRIVERS: list[Kill] = [(step, "driver") for step in (*TASK_STEPS, *COMMIT_STEPS)
 
 def runs() -> list[Any]:
     if not IS_LONG:
-        return [run(master, kind, kills) for (master, kind), kills in SOME.items()]
+        short = [run(master, kind, kills, "in short", marks=pytest.mark.tier) for (master, kind), kills in TIER.items()]
+        return [*short, *(run(master, kind, kills) for (master, kind), kills in SOME.items())]
     return [
         *(run(master, STREAM, kills, name) for master in (LOCAL, CLUSTER) for name, kills in ALL.items()),
         run(CLUSTER, STREAM, EXECUTORS, "executors during the commit"),
@@ -62,11 +67,11 @@ def runs() -> list[Any]:
     ]
 
 
-def run(master: str, kind: str, kills: list[Kill], name: str = "") -> Any:
+def run(master: str, kind: str, kills: list[Kill], name: str = "", marks: Any = ()) -> Any:
     orders = [[kill] for kill in kills]
     if (master, kind) == (CLUSTER, STREAM):
         orders.insert(0, STAGE_AGAIN)  # while both executors are there
-    return pytest.param(master, kind, orders, id=f"{master} {kind} {name}".strip())
+    return pytest.param(master, kind, orders, id=f"{master} {kind} {name}".strip(), marks=marks)
 
 
 @pytest.fixture
@@ -75,7 +80,6 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("master", "kind", "orders"), runs())
 def test_each_record_is_there_once_whoever_is_killed(
     broker: Broker, topic: str, master: str, kind: str, orders: Orders, tmp_path: Path

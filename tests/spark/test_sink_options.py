@@ -71,7 +71,7 @@ def test_settings_that_would_be_a_lie_are_refused(setting: str) -> None:
         ("kafka.acks", "1", "kafka.acks can't be less than all"),
         ("topic", " ", "topic is empty"),
         ("stagingDir", "", "stagingDir is empty"),
-        ("stagingDirs", "x", "there is no option stagingDirs; did you mean stagingDir?"),
+        ("stagingDirs", "x", "unknown option stagingDirs (did you mean stagingDir?)"),
         ("kafka.compresion.type", "x", "did you mean kafka.compression.type?"),
         ("path", "/x", "headpond writes to topics, not to paths: give the option topic, or a column topic"),
         ("subscribe", "t", "subscribe is an option of reading; where rows are written to is said by the option topic"),
@@ -80,7 +80,7 @@ def test_settings_that_would_be_a_lie_are_refused(setting: str) -> None:
         ("txnAppId", "a", "txnAppId is given without txnVersion: the two go together"),
         ("kafka.transaction.timeout.ms", "0", "is no whole number from 1"),
         ("kafka.security.protocol", "SASL_SSL", "kafka.sasl.mechanism is missing, which in Kafka means GSSAPI"),
-        ("acks", "all", "there is no option acks; did you mean kafka.acks?"),
+        ("acks", "all", "unknown option acks (did you mean kafka.acks?)"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(name: str, value: str, said: str) -> None:

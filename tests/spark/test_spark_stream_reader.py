@@ -26,7 +26,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from headpond.spark.kafka.errors import DataLost, WrongCheckpoint
 from headpond.spark.source import cluster
-from headpond.spark.source.cluster import Found
+from headpond.spark.source.cluster import FoundPartitions
 from spark.engine import Engine, offsets_of
 
 if TYPE_CHECKING:
@@ -354,7 +354,7 @@ def test_a_new_partition_that_the_connector_did_not_finish_and_that_has_lost_rec
 def without_topic_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """As brokers older than Kafka 2.8 answer."""
     found = cluster._found
-    monkeypatch.setattr(cluster, "_found", lambda topics: Found(found(topics).partitions, {}))
+    monkeypatch.setattr(cluster, "_found", lambda topics: FoundPartitions(found(topics).partitions, {}))
 
 
 @pytest.mark.usefixtures("without_topic_ids")

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 from headpond.testing.broker import Broker
 from headpond.testing.command import headpond_command, headpond_environment
 from headpond.testing.errors import StartFailed
+from headpond.testing.guard import Guard
 from support.waiting import DEADLINE_S
 
 __all__ = ["BrokerProcess", "StartFailed", "headpond_command", "headpond_environment", "run_headpond"]
@@ -35,12 +36,16 @@ def run_headpond(
 
 
 class BrokerProcess(Broker):
-    """``headpond serve`` on a free port of the loopback interface, with its data under ``folder``."""
+    """``headpond serve`` on a free port of the loopback interface, with its data under ``folder``.
+
+    ``wrapper``: a command that gets the broker's as its last arguments, and becomes it.
+    """
 
     DEFAULTS: ClassVar[Mapping[str, object]] = {}  # Kafka's own: they are what is under test
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(folder=folder, **options)
+        self.wrapper: list[str] = []
         self._data_dir = folder / "data"
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -74,6 +79,9 @@ class BrokerProcess(Broker):
 
     def stdout(self) -> str:
         return self._written("stdout")
+
+    def _command(self, guard: Guard) -> list[str]:
+        return [*self.wrapper, *super()._command(guard)]
 
     def rss_bytes(self) -> int:
         status = Path(f"/proc/{self.pid}/status").read_text()

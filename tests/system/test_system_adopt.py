@@ -237,6 +237,18 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(tmp_path: Path) -> N
     assert not (tmp_path / "nothing").exists()
 
 
+def test_to_look_into_folders_with_a_journal_of_another_version_is_refused_as_to_adopt_them(
+    source: tuple[BrokerProcess, Topic, list[bytes]], tmp_path: Path
+) -> None:
+    from_broker, _, _ = source
+    copy(from_broker, tmp_path / "data", "orders-0", "orders-1")
+    (tmp_path / "data" / ".journal_a").write_bytes(b"JRN2 and more")
+    before = snapshot(tmp_path / "data")
+    done = run_headpond("adopt", "--data-dir", str(tmp_path / "data"), "--dry-run")
+    assert done.returncode == 1 and ".journal_a, a file of another version" in done.stderr
+    assert snapshot(tmp_path / "data") == before
+
+
 def test_a_folder_whose_number_no_broker_would_write_is_nobody_s(
     source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess]
 ) -> None:

@@ -19,6 +19,7 @@ from headpond.runtime.random import SystemRandom
 from headpond.runtime.tasks import LoopTasks
 from headpond.runtime.workers import ThreadWorkers
 from headpond.storage.manager import LogManager, StorageConfig
+from headpond.storage.ports import StoragePorts
 from support.batches import build, now_ms
 from support.broker import BrokerProcess
 from support.verbs import Topic, append, create_topic, produce_request
@@ -34,16 +35,10 @@ def scanned_bytes(data_dir: Path, topic: Topic) -> int:
 
     async def recover() -> int:
         workers, tasks = ThreadWorkers(), LoopTasks()
-        manager = LogManager(
-            str(data_dir),
-            fs=DiskFileSystem(),
-            clock=SystemClock(),
-            workers=workers,
-            tasks=tasks,
-            random=SystemRandom(),
-            config=StorageConfig(),
-            on_fatal=lambda error: None,
+        ports = StoragePorts(
+            fs=DiskFileSystem(), clock=SystemClock(), workers=workers, tasks=tasks, random=SystemRandom()
         )
+        manager = LogManager(str(data_dir), ports, StorageConfig(), on_fatal=lambda error: None)
         await manager.lock()
         assert manager.cluster_id is not None
         known = {TopicPartition(topic.name, 0): TopicId(topic.id)}

@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,6 +103,7 @@ def test_a_folder_that_can_t_be_used_is_refused(tmp_path: Path) -> None:
         (["--listen", "nowhere"], "nowhere"),
         (["--listen", "127.0.0.1:99999"], "99999"),
         (["--broker-id", "one"], "one"),
+        (["--log-level", "loud"], "DEBUG, INFO, WARNING, WARN, ERROR (from --log-level)"),
         (["--config", "no-such-file.toml"], "no-such-file.toml"),
     ],
     ids=lambda value: str(value)[:40],
@@ -172,6 +174,52 @@ def test_everything_can_come_from_variables(tmp_path: Path, make_broker: Callabl
     with Wire(broker.bootstrap_servers) as wire:
         assert wire.call(MetadataRequest(topics=[]), 12).brokers[0].node_id == 9
     assert os.listdir(broker.data_dir)
+
+
+@pytest.mark.parametrize("source", ["flag", "variable", "TOML", "properties", "setting"])
+def test_the_log_level_comes_from_wherever_settings_do(
+    make_broker: Callable[..., BrokerProcess], tmp_path: Path, source: str
+) -> None:
+    toml, properties = tmp_path / "a.toml", tmp_path / "a.properties"
+    toml.write_text('log-level = "error"\n')
+    properties.write_text("headpond.log.level=Error\n")
+    options: dict[str, dict[str, Any]] = {
+        "flag": {"arguments": ["--log-level", "error"]},
+        "variable": {"env": {"HEADPOND_LOG_LEVEL": "ERROR"}},
+        "TOML": {"arguments": ["--config", str(toml)]},
+        "properties": {"arguments": ["--config", str(properties)]},
+        "setting": {"settings": {"headpond.log.level": "error"}},
+    }
+    broker = make_broker(**options[source]).start()
+    broker.stop()
+    assert "Ctrl-C stops it" in broker.logs() and "INFO" not in broker.logs()  # not even that it stops
+    broker.arguments = ["--log-level", "debug"] if source != "setting" else []
+    broker.settings = {"headpond.log.level": "debug"} if source == "setting" else {}
+    broker.start()
+    broker.stop()
+    assert "INFO headpond.lifecycle: stopped" in broker.logs()
+
+
+def test_a_kafkas_server_properties_starts_a_broker_with_a_warning_each_for_what_is_unused_and_what_is_unknown(
+    make_broker: Callable[..., BrokerProcess], tmp_path: Path
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "process.roles=broker,controller\nnode.id=3\ncontroller.quorum.voters=3@localhost:9093\n"
+        "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\ncontroller.listener.names=CONTROLLER\n"
+        "advertised.listeners=PLAINTEXT://localhost:9092\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL\n"
+        "log.dirs=/var/lib/kafka\nnum.io.threads=16\nnum.partitions=2\nzookeeper.connect=localhost:2181\n"
+    )
+    broker = make_broker(arguments=["--config", str(file)]).start()
+    with Wire(broker.bootstrap_servers) as wire:
+        create_topic(wire, "orders", partitions=-1)
+        answer = wire.call(MetadataRequest(topics=None), 12)
+        assert (answer.brokers[0].node_id, len(answer.topics[0].partitions)) == (3, 2)
+    broker.stop()
+    unused, unknown = [line.partition(": ")[2] for line in broker.logs().splitlines() if "WARNING" in line]
+    assert unused == "settings without effect here: controller.quorum.voters, num.io.threads, process.roles"
+    assert unknown == "unknown settings, ignored: zookeeper.connect"
 
 
 def test_another_broker_id_on_the_same_folder_is_refused(fresh_broker: BrokerProcess) -> None:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -130,7 +131,7 @@ def journals_of(broker: BrokerProcess) -> list[Path]:
     return [broker.data_dir / name for name in JOURNALS]
 
 
-def test_a_journal_under_a_name_of_another_version_is_refused_and_nothing_of_it_is_lost(
+def test_a_journal_of_another_version_is_refused_and_nothing_of_it_is_lost(
     make_broker: Callable[..., BrokerProcess],
 ) -> None:
     broker = make_broker().start()
@@ -148,10 +149,23 @@ def test_a_journal_under_a_name_of_another_version_is_refused_and_nothing_of_it_
         assert ".older_journal_" in sentence and "another version" in sentence
     for path in journals:
         path.with_name(f".older{path.name.replace('.', '_')}").rename(path)
+    refused_in_another_format(
+        journals, lambda: run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(broker.data_dir))
+    )
     with Wire(broker.start().bootstrap_servers) as wire:
         for n in range(12):
             values = {batch.base_offset: batch.data for batch in stored(wire, topic, partition=n)}
             assert [offset for offset, value in acked[n].items() if value not in values.get(offset, b"")] == []
+
+
+def refused_in_another_format(journals: list[Path], serve: Callable[[], CompletedProcess[str]]) -> None:
+    ours = [path.read_bytes() for path in journals]
+    for path, content in zip(journals, ours, strict=True):
+        path.write_bytes(b"JRN2" + content[4:] if content else b"")
+    done = serve()
+    assert done.returncode == 1 and "another version" in done.stderr, done.stderr
+    for path, content in zip(journals, ours, strict=True):
+        path.write_bytes(content)
 
 
 def test_many_partitions_lose_nothing_acknowledged_though_their_own_files_were_not_synced(

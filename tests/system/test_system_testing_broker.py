@@ -53,6 +53,42 @@ def topic_settings(broker: Broker, topic: str, *names: str) -> dict[str, str | N
     return {entry.name: entry.value for entry in result.configs}
 
 
+def broker_settings(broker: Broker, *names: str) -> list[str | None]:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=4, resource_name="1", configuration_keys=list(names)
+    )
+    with Wire(broker.bootstrap_servers) as wire:
+        (result,) = wire.call(DescribeConfigsRequest(resources=[resource]), 4).results
+    found = {entry.name: entry.value for entry in result.configs}
+    return [found[name] for name in names]
+
+
+def test_records_stay_and_groups_do_not_wait_for_members_unless_the_test_says_so(tmp_path: Path) -> None:
+    delay, kept_ms, kept_h = "group.initial.rebalance.delay.ms", "log.retention.ms", "log.retention.hours"
+    with Broker() as broker:
+        assert broker_settings(broker, delay, kept_ms) == ["0", "-1"]
+    with Broker(settings={delay: 1000, kept_h: 5}) as broker:
+        assert broker_settings(broker, delay, kept_ms, kept_h) == ["1000", None, "5"]
+    with Broker(env={"HEADPOND_GROUP_INITIAL_REBALANCE_DELAY_MS": "1000"}) as broker:
+        assert broker_settings(broker, delay, kept_ms) == ["1000", "-1"]
+    with Broker(arguments=["--set", f"{delay}=1000"]) as broker:
+        assert broker_settings(broker, delay, kept_ms) == ["1000", "-1"]
+    file = tmp_path / "mine.toml"
+    file.write_text(f'"{kept_ms}" = 70000\n')
+    with Broker(arguments=["--config", str(file)]) as broker:
+        assert broker_settings(broker, delay, kept_ms) == ["3000", "70000"]
+
+
+def test_a_setting_that_is_given_wins_also_where_it_says_the_same_as_a_default(tmp_path: Path) -> None:
+    delay, kept_ms = "group.initial.rebalance.delay.ms", "log.retention.ms"
+    file = tmp_path / "mine.toml"
+    file.write_text(f'"{delay}" = 1000\n"{kept_ms}" = 70000\n')
+    with Broker(settings={kept_ms: -1}, arguments=["--config", str(file)]) as broker:
+        assert broker_settings(broker, delay, kept_ms) == ["1000", "-1"]
+    with Broker(settings={delay: 0}, env={"HEADPOND_GROUP_INITIAL_REBALANCE_DELAY_MS": "1000"}) as broker:
+        assert broker_settings(broker, delay, kept_ms) == ["0", "-1"]
+
+
 def test_a_topic_has_the_partitions_and_the_settings_that_were_asked_for(shared: Broker) -> None:
     shared.create_topic("orders", 3, cleanup_policy=["compact", "delete"], **{"retention.ms": 1000})
     shared.create_topic("plain", max_message_bytes=None)

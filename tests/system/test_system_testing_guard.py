@@ -72,9 +72,52 @@ def test_when_its_owner_is_killed(own: Callable[[str], Owned]) -> None:
     owned.wait_until_gone()
 
 
+@pytest.mark.parametrize("closed", [[0], [0, 1], [0, 1, 2], [1, 2]])
+def test_an_owner_without_standard_streams_has_a_broker_that_goes_with_it(
+    own: Callable[[str], Owned], closed: list[int]
+) -> None:
+    """As under cron, in a daemon, and with ``<&-``: the owner's next files get these numbers."""
+    owned = own(
+        f"said = os.fdopen(os.dup(1), 'w')\nfor number in {closed}: os.close(number)\n"
+        f"with Broker() as broker:\n    broker.restart(kill=True)\n    broker.create_topic('t')\n"
+        f"    {SAY.replace('flush', 'file=said, flush')}    time.sleep(1000)\n"
+    )
+    assert is_alive(owned.broker_pid) and is_listening(owned.address)
+    owned.owner.kill()
+    owned.wait_until_gone()
+
+
 def test_when_the_owner_s_whole_process_group_is_killed(own: Callable[[str], Owned]) -> None:
     owned = own(BLOCK)
     os.killpg(owned.owner.pid, signal.SIGKILL)
+    owned.wait_until_gone()
+
+
+WITH_ITS_GUARD = BLOCK.replace("*MORE", "broker._guard._shell.pid")
+
+
+@pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGSTOP])
+def test_when_its_owner_is_killed_and_its_guard_does_nothing(own: Callable[[str], Owned], what: signal.Signals) -> None:
+    owned = own(WITH_ITS_GUARD)
+    guard = int(owned.more[0])
+    os.kill(guard, what)
+    try:
+        owned.owner.kill()
+        owned.wait_until_gone()
+    finally:
+        if what is signal.SIGSTOP:
+            os.kill(guard, signal.SIGKILL)
+
+
+def test_when_the_guard_is_killed_and_the_owner_goes_on(own: Callable[[str], Owned]) -> None:
+    owned = own(
+        "with Broker() as broker:\n    guard = broker._guard._shell\n    guard.kill()\n    guard.wait()\n"
+        f"    broker.restart()\n    broker.restart(kill=True)\n    {SAY}    sys.stdin.read()\n"
+    )
+    assert is_listening(owned.address)
+    assert owned.owner.stdin is not None
+    owned.owner.stdin.close()
+    assert owned.owner.wait(30) == 0
     owned.wait_until_gone()
 
 
@@ -155,6 +198,28 @@ def test_what_the_broker_started_goes_with_it(tmp_path: Path) -> None:
     eventually(lambda: not is_alive(worker), what="the end of the worker")
 
 
+def test_what_the_broker_started_goes_with_it_without_a_guard(tmp_path: Path) -> None:
+    guard = Guard(None)
+    said = tmp_path / "said"
+    broker = "lambda *_, **__: print((child := subprocess.Popen(['sleep', '1000'])).pid, flush=True) or child.wait()"
+    script = (
+        f"import runpy, subprocess\nfrom headpond.testing import guarded\nrunpy.run_module = {broker}\nguarded.main()"
+    )
+    with said.open("wb") as out:
+        process = guard.launch(
+            [sys.executable, "-c", script, *guard.headpond()[-2:]],
+            stdout=out,
+            stderr=out,
+            env=headpond_environment(),
+            cwd="/",
+        )
+    worker = int(eventually(said.read_text, what="the worker's number"))
+    guard._shell.kill()
+    guard.end()
+    assert process.wait(30) == -signal.SIGKILL
+    eventually(lambda: not is_alive(worker), what="the end of the worker")
+
+
 def test_a_number_that_is_free_again_is_not_killed(tmp_path: Path) -> None:
     guard = Guard(None)
     said = tmp_path / "said"
@@ -168,6 +233,39 @@ def test_a_number_that_is_free_again_is_not_killed(tmp_path: Path) -> None:
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
+
+
+def test_a_guard_that_can_not_be_started_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr("headpond.testing.guard.SHELL", str(tmp_path / "no-such-shell"))
+    before = os.listdir("/dev/fd")
+    with pytest.raises(FileNotFoundError, match="no-such-shell"), Broker():
+        pass
+    assert os.listdir("/dev/fd") == before and os.listdir(tmp_path) == []
+
+
+def test_a_child_that_is_forked_while_the_guard_starts_holds_none_of_its_pipes(
+    own: Callable[[str], Owned],
+) -> None:
+    owned = own(
+        "import subprocess\n"
+        "class Forking(subprocess.Popen):\n"
+        "    def __init__(self, *a, **k):\n"
+        "        if not MORE and (child := os.fork()) == 0:\n"
+        "            time.sleep(1000)\n"
+        "        MORE or MORE.append(child)\n"
+        "        super().__init__(*a, **k)\n"
+        "subprocess.Popen = Forking\nwith Broker() as broker:\n"
+        "    broker._guard._shell.kill()\n    broker._guard._shell.wait()\n"  # the broker's own pipe must do
+        f"    {SAY}    sys.stdin.read()\n"
+    )
+    child = int(owned.more[0])
+    try:
+        owned.owner.kill()
+        owned.wait_until_gone()
+        assert is_alive(child), "it was to be there all the time"
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_a_failed_start_leaves_nothing_and_quotes_the_broker(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -271,7 +271,10 @@ def test_an_import_against_the_direction_is_found(module: str, text: str) -> Non
             "from headpond.runtime.clock import SystemClock\nfrom headpond.broker.requests.dispatch import X",
         ),
         ("spark.source.batch", "from headpond.client import Client\nfrom headpond.runtime.clock import SystemClock"),
-        ("broker.net.server", "from headpond.broker.requests.api import Api\nfrom headpond.protocol import codec"),
+        (
+            "broker.net.server",
+            "from headpond.broker.requests.context import Context\nfrom headpond.protocol import codec",
+        ),
         ("cli.serve.run", "from headpond.broker.app import App\nfrom headpond.broker import app\nimport headpond"),
     ],
 )

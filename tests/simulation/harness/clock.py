@@ -48,15 +48,23 @@ class ManualClock:
         finally:
             timer.cancel()
 
-    def advance(self, seconds: float) -> None:
-        """Move on, calling each timer at its own instant, in order. Timers that are set meanwhile count too."""
+    def advance(self, seconds: float) -> int:
+        """Move on, calling each timer at its own instant, in order. Timers that are set meanwhile count too.
+        Returns how many were called."""
+        called = 0
         until_us = self._now_us + round(seconds * 1e6)
         while self._timers and self._timers[0][0] <= until_us:
             when_us, _, timer = heapq.heappop(self._timers)
             self._now_us = max(self._now_us, when_us)
             if timer.callback is not None:
+                called += 1
                 timer.callback()
         self._now_us = until_us
+        return called
+
+    def stall(self, seconds: float) -> None:
+        """Time passes and no timer is called, as when a loop is busy; ``advance`` calls them, late."""
+        self._now_us += round(seconds * 1e6)
 
     def next_timer_s(self) -> float | None:
         """Seconds until the next timer; None when there is none."""

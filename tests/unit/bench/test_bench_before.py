@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import before, report, results, servers
-from bench.measure import CPU_PER_GB, CPU_PER_REQUEST, Outcome, Samples, Scenario
+from bench import before, report, servers
+from bench.measure import CPU_PER_REQUEST, Outcome, Samples, Scenario
 from bench.tools import Tools
 
 PYPROJECT = """
@@ -103,33 +102,11 @@ def test_it_runs_only_if_it_is_asked_for() -> None:
 
 
 def outcome(name: str, samples: Samples) -> dict[str, Any]:
-    metrics = (CPU_PER_REQUEST, CPU_PER_GB)
-    return Outcome(Scenario(name, "a load", "how", metrics, (), lambda _: {}), samples).as_json()
+    return Outcome(Scenario(name, "a load", "how", (CPU_PER_REQUEST,), (), lambda _: {}), samples).as_json()
 
 
 def cpu(*values: float) -> list[dict[str, float]]:
     return [{"cpu_us_per_request": value} for value in values]
-
-
-def run_of(*scenarios: dict[str, Any], commit: str = "abc1234", quick: bool = False) -> dict[str, Any]:
-    machine = {
-        "cores": 2,
-        "cpu": "a CPU",
-        "memory_gb": 4,
-        "kernel": "6.1",
-        "filesystem": "ext4",
-        "python": "3.11.7",
-        "load_1_min": 0.25,
-    }
-    return {
-        "date": "2026-11-17",
-        "commit": commit,
-        "before": "1704248",
-        "machine": machine,
-        "plan": {"quick": quick, "repetitions": 5},
-        "headpond_settings": [],
-        "scenarios": list(scenarios),
-    }
 
 
 def test_each_row_is_compared_with_the_same_row_of_before() -> None:
@@ -146,37 +123,6 @@ def test_each_row_is_compared_with_the_same_row_of_before() -> None:
         "idempotent": {"cpu_us_per_request": {"best": 0.5, "median": 0.5}},
     }
     assert "to before: 0.80x (0.50x) CPU-us/req" in report.scenario_text(shown)
-
-
-def test_results_replace_the_sections_of_their_scenarios_and_leave_the_others() -> None:
-    first = run_of(
-        outcome("requests", {"headpond": cpu(8, 9, 10), "before": cpu(10, 10, 20)}),
-        outcome("produce", {"headpond": [{"cpu_s_per_gb": 0.5}]}),
-    )
-    page = results.updated("", first, ["produce", "requests"])
-    assert page.index("## produce") < page.index("## requests: a load")
-    assert "| headpond | 8.0 (9.0) |" in page and "| headpond, to before | 0.80x (0.90x) |" in page
-    assert (
-        "commit abc1234, before: 1704248; 2 cores (a CPU), 4 GB, kernel 6.1" in page and "3 runs, best (median)" in page
-    )
-    second = run_of(outcome("requests", {"headpond": cpu(7)}), outcome("failed", {}), commit="def5678")
-    again = results.updated(page, second, ["produce", "requests"])
-    assert "| headpond | 7.0 |" in again and "8.0 (9.0)" not in again and "## failed" not in again
-    assert again.count("commit abc1234") == 1 and again.count("commit def5678") == 1
-    assert results.updated(again, second, ["produce", "requests"]) == again
-
-
-def test_a_short_run_is_not_for_the_page(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(results, "PAGE", tmp_path / "RESULTS.md")
-    monkeypatch.setattr(report, "RESULTS", tmp_path)
-    assert results.main([]) == 1 and "no result file" in capsys.readouterr().err
-    file = tmp_path / "2026-11-17-120000.json"
-    file.write_text(json.dumps(run_of(outcome("requests-16-connections", {"headpond": cpu(7)}), quick=True)))
-    assert results.main([]) == 1 and not results.PAGE.exists()
-    file.write_text(json.dumps(run_of(outcome("requests-16-connections", {"headpond": cpu(7)}))))
-    assert results.main([str(file)]) == 0 and "## requests-16-connections" in results.PAGE.read_text()
 
 
 def test_an_unknown_server_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from headpond.broker.coordinators.coordinator import Surroundings
 from headpond.broker.coordinators.group_coordinator import GroupCoordinator
 from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headpond.broker.requests.context import Context, ListenerInfo
@@ -55,6 +56,15 @@ class Asker:
         self.cluster = cluster
         self.listener = LISTENER
         slices = Slices(cluster.clock, SimulatedWorkers(cluster.clock))
+        around = Surroundings(
+            image=cluster.image,
+            metadata_writer=cluster.metadata_writer,
+            replicas=NoReplicas(),  # type: ignore[arg-type]
+            clock=cluster.clock,
+            random=cluster.random,
+            tasks=cluster.tasks,
+            slices=slices,
+        )
         self.broker = Broker(
             settings=Effective(static={"node.id": "1", **(static or {})}).settings,
             clock=cluster.clock,
@@ -64,33 +74,18 @@ class Asker:
             replicas=None,  # type: ignore[arg-type]
             logs=None,  # type: ignore[arg-type]
             authorizer=authorizer or AllowAll(),
-            groups=GroupCoordinator(
-                image=cluster.image,
-                metadata_writer=cluster.metadata_writer,
-                replicas=NoReplicas(),  # type: ignore[arg-type]
-                clock=cluster.clock,
-                random=cluster.random,
-                tasks=cluster.tasks,
-                slices=slices,
-                settings=GroupSettings,
-            ),
-            transactions=TransactionCoordinator(
-                image=cluster.image,
-                metadata_writer=cluster.metadata_writer,
-                replicas=NoReplicas(),  # type: ignore[arg-type]
-                clock=cluster.clock,
-                tasks=cluster.tasks,
-                slices=slices,
-                settings=TransactionSettings,
-                markers=TakesMarkers(),
-            ),
+            groups=GroupCoordinator(around, GroupSettings),
+            transactions=TransactionCoordinator(around, TransactionSettings, TakesMarkers()),
             markers=None,  # type: ignore[arg-type]
             pacing=Pacing(slices),
         )
 
     async def ask(self, handler: Any, version: int, request: Any) -> Any:
-        api = APIS[handler.API.key]
+        """The answer of a handler: of its module, or of the function itself."""
+        api = APIS[request.KEY]
         sent, _ = decoder(api.request, version)(encoder(api.request, version)(request), 0)
-        response = await handled(handler.handle, api.key, Context(self.broker, self.listener, version), sent)
+        response = await handled(
+            getattr(handler, "handle", handler), api.key, Context(self.broker, self.listener, version), sent
+        )
         received, _ = decoder(api.response, version)(encoder(api.response, version)(response), 0)
         return received

@@ -15,6 +15,7 @@ from headpond.broker.requests.context import ListenerInfo
 from headpond.config.broker import NetworkSettings
 from headpond.ports import Part
 from headpond.protocol.errors import MalformedMessage
+from simulation.harness.clock import ManualClock
 
 INFO = ListenerInfo("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
 
@@ -63,29 +64,6 @@ class Transport:
 
     def get_write_buffer_size(self) -> int:
         return self.unsent_bytes
-
-
-class Timers:
-    """A clock whose timers run, and whose time passes, when the test says so."""
-
-    def __init__(self) -> None:
-        self.callbacks: list[Callable[[], None]] = []
-        self.now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
-        self.callbacks.append(callback)
-        return self
-
-    def cancel(self) -> None:
-        pass
-
-    def run(self) -> None:
-        callbacks, self.callbacks = self.callbacks, []
-        for callback in callbacks:
-            callback()
 
 
 class Listening:
@@ -157,10 +135,10 @@ class Script:
 class World:
     def __init__(self, **settings: Any) -> None:
         self.script = Script()
-        self.timers = Timers()
+        self.clock = ManualClock()
         self.net = Net()
         network = msgspec.structs.replace(NetworkSettings(listeners=()), **settings)
-        self.server = Server(network, self.timers, self.net, self.script)  # type: ignore[arg-type]
+        self.server = Server(network, self.clock, self.net, self.script)  # type: ignore[arg-type]
         self.server.is_open = True
 
     async def start(self) -> None:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headpond.broker.requests.routes import HANDLERS, handler_module
+from headpond.broker.requests.routes import handle_of
 from headpond.broker.security.authorizer import ResourceType
 from headpond.cluster.topics import NewTopic
 from headpond.coordination.runtime import CoordinatorRuntime, ShardState
 from headpond.model import BrokerError, ErrorCode
-from headpond.protocol.apis import APIS
+from headpond.protocol.apis import APIS, SERVED
 from support.wire import API_KEYS
 from unit.broker.asking import Asker
 from unit.cluster.small_cluster import SmallCluster, with_cluster
@@ -142,10 +142,10 @@ class Coordinators(Asker):
 
     async def answer(self, case: Case) -> Any:
         key = API_KEYS[case.api]
-        assert key in HANDLERS
+        assert key in SERVED
         request = msgspec.convert(case.fields, APIS[key].request)
         version = APIS[key].versions[-1] if case.version is None else case.version
-        return await self.ask(handler_module(key), version, request)
+        return await self.ask(handle_of(key), version, request)
 
     async def codes(self, case: Case) -> set[ErrorCode]:
         """Everything but 0 that the answer says."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headpond.broker.handlers.fetch import wide as fetch_wide
-from headpond.broker.handlers.fetch.fetch import API, FetchHandler
+from headpond.broker.handlers.fetch.fetch import FetchHandler
 from headpond.broker.handlers.fetch.read import FetchReader
 from headpond.broker.handlers.fetch.sessions import FetchSession, FetchSessions
 from headpond.broker.handlers.fetch.wanted import FetchOpener
@@ -26,12 +26,13 @@ from headpond.cluster.rows import PartitionState
 from headpond.config.broker import NetworkSettings
 from headpond.coordination.slices import Slices
 from headpond.model import TopicPartition
-from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.apis import FETCH, response_decoder
 from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
 from headpond.storage.log.log import PartitionLog
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.chance import SeededRandom
 from simulation.harness.workers import SimulatedWorkers
+from support.other_side import request_encoder
 from support.wire import request_header
 from unit.broker.connection_rig import INFO, Net, Script, Transport
 from unit.storage.storage_rig import TOPIC_ID, Rig, make_batch, writable
@@ -63,7 +64,7 @@ class FetchWorld:
 
     def start(self) -> None:
         rig = self.rig
-        meter = RequestMeters().of(API.name)
+        meter = RequestMeters().of(FETCH.name)
         self.server = Server(NetworkSettings(listeners=()), rig.clock, Net(), Script())
         self.server.is_open = True
         self.replicas = Replicas(
@@ -102,7 +103,7 @@ class FetchWorld:
             workers=SimulatedWorkers(rig.clock),
             meter=meter,
         )
-        self.server.add_hot_handler(API.key, API.versions, self.handler.receive, answers_are_small=False)
+        self.server.add_hot_handler(FETCH.key, FETCH.versions, self.handler.receive, answers_are_small=False)
         rig.tasks.spawn("count turns", self._count_turns())
 
     def client(self) -> FetchClient:

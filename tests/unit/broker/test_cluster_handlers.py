@@ -9,8 +9,8 @@ import pytest
 from headpond.broker.handlers.cluster import api_versions, describe_cluster
 from headpond.broker.handlers.groups import find_coordinator
 from headpond.broker.handlers.transactions import init_producer_id
-from headpond.broker.requests.routes import advertised_versions
 from headpond.cluster.features import OF_A_NEW_CLUSTER
+from headpond.protocol.apis import advertised_versions
 from headpond.protocol.codec import encoder
 from headpond.protocol.schema.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headpond.protocol.schema.describe_cluster import DescribeClusterRequest

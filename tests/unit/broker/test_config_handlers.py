@@ -24,7 +24,6 @@ from headpond.config.dynamic import APPEND, DELETE, SET, check_topic
 from headpond.config.effective import Effective
 from headpond.coordination.slices import Slices
 from headpond.model import BrokerError, ErrorCode
-from headpond.protocol.apis import APIS
 from headpond.protocol.codec import decoder, encoder
 from headpond.protocol.schema.alter_configs import AlterConfigsRequest
 from headpond.protocol.schema.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
@@ -364,12 +363,6 @@ def test_every_description_can_be_sent_in_every_version(version: int) -> None:
     received, _ = decoder(DescribeConfigsResponse, version)(sent, 0)
     assert [len(result.configs) for result in received.results] == [len(result.configs) for result in answer.results]
     assert received.results[0].configs[0].name == "add.partitions.to.txn.retry.backoff.max.ms"
-
-
-@pytest.mark.parametrize("handler", [describe_configs, alter_configs, incremental_alter_configs, list_config_resources])
-def test_the_versions_served_are_kafkas(handler: Any) -> None:
-    known = APIS[handler.API.key]
-    assert (handler.API.name, handler.API.versions) == (known.name, range(known.min_version, known.max_version + 1))
 
 
 def test_list_config_resources_names_what_can_have_settings() -> None:

@@ -230,7 +230,7 @@ def test_an_idle_connection_is_closed_but_not_one_whose_request_is_being_served(
         busy_connection, busy = world.connect()
         receive(busy_connection, request("p", b"1"))
         for _ in range(4):
-            world.timers.run()
+            world.clock.advance(SWEEP_SECONDS)
         assert idle.closing
         assert not busy.closing
 

@@ -137,10 +137,10 @@ def test_a_half_closed_connection_waits_for_its_answer_for_a_limited_time(idle_m
         receive(connection, request("p", b"for ever"))
         assert connection.eof_received()
         for _ in range(3):
-            world.timers.run()
+            world.clock.advance(SWEEP_SECONDS)
         assert not transport.closing
         for _ in range(1 if idle_ms_max else ENDING_SWEEPS_MAX):
-            world.timers.run()
+            world.clock.advance(SWEEP_SECONDS)
         assert transport.closing
 
     in_loop(check, idle_ms_max=idle_ms_max)

@@ -248,14 +248,14 @@ def test_a_peer_that_does_not_read_while_others_wait_is_put_out(taken: int) -> N
         while not slow_transport.aborted and seconds < 10:
             if seconds == 0:
                 for _ in range(10):  # nobody waits, nothing is asked of them
-                    world.timers.run()
+                    world.clock.advance(MEMORY_WATCH_SECONDS)
                 waiting, _ = world.connect()
                 receive(waiting, a_fetch())
             seconds += 1
-            world.timers.now_s += MEMORY_WATCH_SECONDS
+            world.clock.stall(MEMORY_WATCH_SECONDS)
             slow_transport.unsent_bytes -= taken
             steady_transport.unsent_bytes -= int(10_000 / HELD_S_MAX)
-            world.timers.run()
+            world.clock.advance(0)
         assert seconds <= 2 + GRACE_S / MEMORY_WATCH_SECONDS
         assert not steady_transport.aborted
         assert world.server.dropped_counts["memory"] == 1
@@ -274,21 +274,18 @@ def test_what_a_peer_held_when_others_waited_long_ago_is_not_held_against_it() -
         stops_reading(steady, steady_transport, 10_000)
         first, _ = world.connect()
         receive(first, a_fetch())
-        world.timers.now_s += MEMORY_WATCH_SECONDS
-        world.timers.run()
+        world.clock.advance(MEMORY_WATCH_SECONDS)
         first.connection_lost(None)
-        world.timers.now_s += 600
+        world.clock.stall(600)
         steady_transport.unsent_bytes = 9_000  # of later answers, not of those from then
-        world.timers.run()
+        world.clock.advance(0)
         second, _ = world.connect()
         receive(second, a_fetch())
         for _ in range(2):
-            world.timers.now_s += MEMORY_WATCH_SECONDS
-            world.timers.run()
+            world.clock.advance(MEMORY_WATCH_SECONDS)
         assert not steady_transport.aborted, "it has its time of grace"
         for _ in range(5):
-            world.timers.now_s += MEMORY_WATCH_SECONDS
-            world.timers.run()
+            world.clock.advance(MEMORY_WATCH_SECONDS)
         assert steady_transport.aborted
 
     in_loop(check, response_memory_bytes_max=5_000)
@@ -302,8 +299,7 @@ def test_answers_that_wait_behind_an_endless_poll_while_others_wait_cost_the_con
         waiting, _ = world.connect()
         receive(waiting, a_fetch())
         for _ in range(5):
-            world.timers.now_s += 1
-            world.timers.run()
+            world.clock.advance(1)
         assert squatting.aborted
         await asyncio.sleep(0)
         assert handlers.fetched == 1, "without waiting for the end of the connection"
@@ -345,11 +341,11 @@ def test_a_producer_gets_through_between_squatters_who_send_a_byte_now_and_then(
         while not transport.reading:
             seconds += 1
             assert seconds <= 10
-            world.timers.now_s += 1
+            world.clock.stall(1)
             for connection, squatting in squatters:
                 if squatting.reading and not squatting.aborted:
                     receive(connection, b"x")
-            world.timers.run()
+            world.clock.advance(0)
             await asyncio.sleep(0)
         receive(producer, data[MIB // 4 :])
         assert len(handlers.produced) == 1
@@ -372,8 +368,7 @@ def test_ten_requests_of_which_two_fit_at_once_are_all_served() -> None:
                 left[number] = receive_while_read(*clients[number], now) + later
                 if not left[number]:
                     del left[number]
-            world.timers.now_s += 0.1
-            world.timers.run()
+            world.clock.advance(0.1)
             await asyncio.sleep(0)
             assert world.server.frame_memory.in_use_bytes <= 32 * MIB
         assert len(handlers.produced) == count
@@ -410,8 +405,7 @@ def test_a_whole_request_that_only_its_own_client_keeps_from_being_served_holds_
         assert not transport.reading
         for _ in range(int(frame_memory.GRACE_S + frame_memory.FRAME_S_MAX) + 1):
             assert not transport.reading
-            world.timers.now_s += 1
-            world.timers.run()
+            world.clock.advance(1)
             await asyncio.sleep(0)
         assert transport.reading
         assert [transport.aborted for _, transport in squatters].count(True) == 1, "no more than are needed"
@@ -429,8 +423,7 @@ def test_a_whole_request_that_the_broker_is_at_work_for_keeps_its_memory() -> No
         producer, transport = world.connect()
         receive(producer, half(10 * MIB, 100_000))
         for _ in range(100):
-            world.timers.now_s += 1
-            world.timers.run()
+            world.clock.advance(1)
         assert not any(transport.aborted for _, transport in held)
         for connection, _ in held:
             connection.unhold()
@@ -450,14 +443,16 @@ def test_a_whole_request_that_the_broker_is_at_work_for_keeps_its_memory() -> No
 def test_who_waits_for_memory_is_not_idle() -> None:
     async def check(world: World) -> None:
         Handlers(world)
-        holder, _ = world.connect()
+        holder, holding = world.connect()
         receive(holder, half(20 * MIB - 100, 100_000))
         waiting, transport = world.connect()
         receive(waiting, half(20 * MIB - 100, 100_000))
         assert not transport.reading
-        for _ in range(5):
-            world.timers.run()
-        assert not transport.closing
+        _, idle = world.connect()
+        while not idle.closing:
+            receive_while_read(holder, holding, bytes(MIB))  # or it is put out, for the one that waits
+            world.clock.advance(1)
+        assert not transport.reading and not transport.closing
 
     in_loop(
         check, request_memory_bytes_max=24 * MIB, request_bytes_max=20 * MIB, idle_ms_max=int(SWEEP_SECONDS * 2_000)

@@ -1,4 +1,4 @@
-"""The table of served APIs, the handler files and the protocol's facts say the same."""
+"""The table of APIs and the handlers say the same."""
 
 from __future__ import annotations
 
@@ -7,27 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from headpond.broker.requests.routes import HANDLERS, advertised_versions, handler_module
-from headpond.protocol.apis import APIS
-
-
-@pytest.mark.parametrize("key", sorted(HANDLERS))
-def test_each_handler_serves_the_versions_that_are_advertised_for_it(key: int) -> None:
-    api = handler_module(key).API
-    info = APIS[key]
-    assert (api.key, api.name) == (key, info.name)
-    assert api.versions == info.versions
+from headpond.broker.requests.routes import REFUSALS, handle_of, handler_module
+from headpond.protocol.apis import APIS, SERVED, advertised_versions
 
 
 def test_produce_is_advertised_from_version_0() -> None:
     assert (0, 0, 13) in advertised_versions()
 
 
-@pytest.mark.parametrize("key", sorted(HANDLERS))
-def test_each_handler_file_tells_its_story(key: int) -> None:
-    module = handler_module(key)
-    assert module.__doc__ is not None
-    assert module.__doc__.startswith(f"{APIS[key].name}: v")
+@pytest.mark.parametrize("key", sorted(SERVED))
+def test_each_handler_tells_the_story_of_the_versions_that_it_serves(key: int) -> None:
+    api = APIS[key]
+    story = (handle_of(key) if api.served_in == REFUSALS else handler_module(key)).__doc__
+    assert story is not None
+    first, last = api.versions[0], api.versions[-1]
+    versions = f"v{first}" if first == last else f"v{first}-v{last}"
+    assert [word.rstrip(".") for word in story.split()[:2]] == [f"{api.name}:", versions]
 
 
 def test_the_protocol_page_is_up_to_date() -> None:

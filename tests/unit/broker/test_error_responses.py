@@ -13,11 +13,11 @@ from headpond.broker.requests.context import Context, ListenerInfo
 from headpond.broker.requests.dispatch import Dispatch, handled
 from headpond.broker.requests.error_responses import ELEMENTS_AT_ONCE, error_response
 from headpond.broker.requests.response_errors import error_codes
-from headpond.broker.requests.routes import HANDLERS, handler_module
+from headpond.broker.requests.routes import handle_of, handler_module
 from headpond.coordination.slices import PAUSE_S
 from headpond.model import BrokerError, ErrorCode
 from headpond.model.errors import MESSAGE_CHARACTERS_MAX
-from headpond.protocol.apis import APIS, request_decoder, request_encoder, response_decoder, response_encoder
+from headpond.protocol.apis import APIS, SERVED, request_decoder, response_decoder, response_encoder
 from headpond.protocol.facts import FieldFacts, struct_fields
 from headpond.protocol.header import decode_response_header, encode_request_header
 from headpond.protocol.schema.create_topics import CreateTopicsRequest
@@ -27,11 +27,12 @@ from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from headpond.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.clock import ManualClock
+from support.other_side import request_encoder
 from unit.broker.asking import LISTENER
 from unit.broker.coordinator_cases import Coordinators, with_coordinators
 
 FAILED = BrokerError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you")
-EVERY_VERSION = [(key, version) for key in sorted(HANDLERS) for version in APIS[key].versions]
+EVERY_VERSION = [(key, version) for key in sorted(SERVED) for version in APIS[key].versions]
 SERVED_WITHOUT_THE_DISPATCHER = {0, 1}
 """Produce and Fetch answer for each partition, whatever happens to it."""
 WITHOUT_A_PLACE = {(35, 1), (35, 2)}
@@ -191,7 +192,7 @@ def dispatched(key: int, version: int, request: Any, monkeypatch: pytest.MonkeyP
     def handle_now(ctx: Context, request: Any, answer: Any) -> bool:
         raise FAILED
 
-    monkeypatch.setattr(module, "handle", handle)
+    monkeypatch.setattr(module, handle_of(key).__name__, handle)
     if hasattr(module, "handle_now"):
         monkeypatch.setattr(module, "handle_now", handle_now)
     connection, tasks = FakeConnection(), Tasks()
@@ -211,7 +212,7 @@ def dispatched(key: int, version: int, request: Any, monkeypatch: pytest.MonkeyP
     return response_decoder(key, version)(sent, start)[0], connection
 
 
-@pytest.mark.parametrize("key", sorted(HANDLERS.keys() - SERVED_WITHOUT_THE_DISPATCHER))
+@pytest.mark.parametrize("key", sorted(SERVED.keys() - SERVED_WITHOUT_THE_DISPATCHER))
 def test_a_broker_error_that_a_handler_lets_through_is_the_answer(key: int, monkeypatch: pytest.MonkeyPatch) -> None:
     version = APIS[key].versions[-1]
     response, connection = dispatched(key, version, with_two_of_everything(key, version), monkeypatch)

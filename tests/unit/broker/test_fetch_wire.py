@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from headpond.broker.handlers.fetch.sessions import FetchPartition
 from headpond.broker.handlers.fetch.wire import Endpoint, PartitionData, encode
 from headpond.protocol.apis import response_encoder
-from headpond.protocol.header import encode_response_header
 from headpond.protocol.schema.fetch import FetchResponse
+from support.other_side import encode_response_header
 
 VERSIONS = range(4, 19)
 OFFSET = st.integers(-1, 2**63 - 1)

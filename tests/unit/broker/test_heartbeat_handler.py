@@ -7,15 +7,17 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers.groups.heartbeat import API, HeartbeatHandler
+from headpond.broker.handlers.groups.heartbeat import HeartbeatHandler
 from headpond.broker.requests.context import ANONYMOUS
 from headpond.broker.security.authorizer import AllowAll
 from headpond.model import BrokerError, ErrorCode
-from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.apis import HEARTBEAT, response_decoder
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.header import decode_response_header, encode_request_header
 from headpond.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headpond.telemetry.requests import RequestMeters
+from simulation.harness.clock import ManualClock
+from support.other_side import request_encoder
 
 
 class Groups:
@@ -37,16 +39,11 @@ class Groups:
         return HeartbeatResponse(error_code=self.code)
 
 
-class Clock:
-    def monotonic(self) -> float:
-        return 1.0
-
-
 class World:
     def __init__(self) -> None:
         self.groups = Groups()
         self.meters = RequestMeters()
-        broker: Any = SimpleNamespace(groups=self.groups, authorizer=AllowAll(), clock=Clock())
+        broker: Any = SimpleNamespace(groups=self.groups, authorizer=AllowAll(), clock=ManualClock())
         self.handler = HeartbeatHandler(broker, self.meters.of("Heartbeat"))
         self.connection: Any = SimpleNamespace(
             last_heartbeat=None, newest_slot=None, listener=None, principal=ANONYMOUS, peer_host="10.0.0.1"
@@ -55,25 +52,25 @@ class World:
 
     def beat(self, version: int = 4, **fields: Any) -> ErrorCode:
         request = HeartbeatRequest(**{"group_id": "readers", "member_id": "m", "generation_id": 3, **fields})
-        return self.send(version, request_encoder(API.key, version)(request))
+        return self.send(version, request_encoder(HEARTBEAT.key, version)(request))
 
     def send(self, version: int, body: bytes) -> ErrorCode:
         self.correlation_id += 1
-        frame = bytearray(b"size" + encode_request_header(API.key, version, self.correlation_id, "client") + body)
+        frame = bytearray(b"size" + encode_request_header(HEARTBEAT.key, version, self.correlation_id, "client") + body)
         answer = self.handler.receive(
             self.connection, frame, memoryview(frame), 4, len(frame), version, self.correlation_id
         )
         assert answer is not None
         assert int.from_bytes(answer[:4], "big") == len(answer) - 4
-        correlation_id, position = decode_response_header(answer[4:], API.key, version)
+        correlation_id, position = decode_response_header(answer[4:], HEARTBEAT.key, version)
         assert correlation_id == self.correlation_id
-        response, end = response_decoder(API.key, version)(answer[4:], position)
+        response, end = response_decoder(HEARTBEAT.key, version)(answer[4:], position)
         assert end == len(answer) - 4
         assert response.throttle_time_ms == 0
         return ErrorCode(response.error_code)
 
 
-@pytest.mark.parametrize("version", API.versions)
+@pytest.mark.parametrize("version", HEARTBEAT.versions)
 def test_every_version_is_answered_in_its_own_form(version: int) -> None:
     world = World()
     assert world.beat(version) is ErrorCode.NONE
@@ -107,7 +104,7 @@ def test_a_member_that_says_something_else_is_heard(change: dict[str, Any]) -> N
 
 def test_a_request_that_is_cut_short_is_malformed_even_after_a_good_one() -> None:
     world = World()
-    body = request_encoder(API.key, 4)(HeartbeatRequest(group_id="readers", member_id="m"))
+    body = request_encoder(HEARTBEAT.key, 4)(HeartbeatRequest(group_id="readers", member_id="m"))
     world.send(4, body)
     with pytest.raises(MalformedMessage):
         world.send(4, body[:-1])

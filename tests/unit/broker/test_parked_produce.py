@@ -12,27 +12,7 @@ from headpond.broker.handlers.produce.wire import ProducePrefix, Result
 from headpond.broker.replicas.parked_produces import SWEEP_SECONDS, ParkedOne, ParkedProduce, ParkedProduces
 from headpond.model import ErrorCode
 from headpond.protocol.apis import response_decoder
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.timers: list[tuple[float, Callable[[], None]]] = []
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> None:
-        self.timers.append((self.now + delay_s, callback))
-
-    def advance(self, seconds: float) -> None:
-        end = self.now + seconds
-        while self.timers and min(self.timers)[0] <= end:
-            due = min(self.timers, key=lambda timer: timer[0])
-            self.timers.remove(due)
-            self.now = due[0]
-            due[1]()
-        self.now = end
+from simulation.harness.clock import ManualClock
 
 
 class Place:
@@ -77,7 +57,7 @@ def code_of(place: Place) -> int:
 
 
 def test_the_answer_leaves_when_the_high_watermark_has_passed() -> None:
-    parked = ParkedProduces(Clock())  # type: ignore[arg-type]
+    parked = ParkedProduces(ManualClock())  # type: ignore[arg-type]
     one, place = parked_one(parked)
     assert len(parked) == 1
     one.reached(0)
@@ -87,7 +67,7 @@ def test_the_answer_leaves_when_the_high_watermark_has_passed() -> None:
 
 @pytest.mark.parametrize("timeout_ms", [50, 1_000, 30_000])
 def test_a_produce_that_waits_too_long_is_told_so_and_its_late_flush_changes_nothing(timeout_ms: int) -> None:
-    clock = Clock()
+    clock = ManualClock()
     parked = ParkedProduces(clock)  # type: ignore[arg-type]
     one, place = parked_one(parked, timeout_ms)
     clock.advance(timeout_ms / 1_000 - 0.001)
@@ -99,13 +79,13 @@ def test_a_produce_that_waits_too_long_is_told_so_and_its_late_flush_changes_not
 
 
 def test_a_partition_that_goes_away_is_told_as_lost() -> None:
-    one, place = parked_one(ParkedProduces(Clock()))  # type: ignore[arg-type]
+    one, place = parked_one(ParkedProduces(ManualClock()))  # type: ignore[arg-type]
     one.lost(0)
     assert code_of(place) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_nothing_stays_parked_for_a_client_that_has_left() -> None:
-    parked = ParkedProduces(Clock())  # type: ignore[arg-type]
+    parked = ParkedProduces(ManualClock())  # type: ignore[arg-type]
     one, place = parked_one(parked)
     one.abandon()
     assert len(parked) == 0
@@ -114,19 +94,19 @@ def test_nothing_stays_parked_for_a_client_that_has_left() -> None:
 
 
 def test_the_sweep_ends_when_nothing_is_parked() -> None:
-    clock = Clock()
+    clock = ManualClock()
     parked = ParkedProduces(clock)  # type: ignore[arg-type]
     one, _ = parked_one(parked)
     one.reached(0)
     clock.advance(3 * SWEEP_SECONDS)
-    assert clock.timers == []
+    assert clock.next_timer_s() is None
     _, place = parked_one(parked, 0)
     clock.advance(3 * SWEEP_SECONDS)
     assert code_of(place) == ErrorCode.REQUEST_TIMED_OUT, "it starts again with the next one"
 
 
 def test_a_request_for_several_partitions_is_answered_once_with_what_became_of_each() -> None:
-    clock = Clock()
+    clock = ManualClock()
     parked = ParkedProduces(clock)  # type: ignore[arg-type]
     place = Place()
     replicas = [Waiters(), Waiters(), Waiters()]

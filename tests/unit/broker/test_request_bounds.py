@@ -18,9 +18,9 @@ from headpond.broker.handlers.groups import consumer_group_heartbeat
 from headpond.broker.handlers.groups.consumer_group_heartbeat import NAMED_MAX
 from headpond.broker.requests.context import Context
 from headpond.broker.requests.pacing import SLICE_COST
-from headpond.broker.requests.routes import HANDLERS, handler_module
+from headpond.broker.requests.routes import handle_of
 from headpond.model import BrokerError, ErrorCode
-from headpond.protocol.apis import APIS
+from headpond.protocol.apis import APIS, SERVED
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.facts import FieldFacts, struct_fields
 from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -193,7 +193,7 @@ class NoLogs:
 
 LONG = [
     Long(APIS[key].name, path, is_distinct)
-    for key in sorted(HANDLERS)
+    for key in sorted(SERVED)
     if APIS[key].name not in BY_THEMSELVES
     for path in lists_of(key)
     for is_distinct in (True, False)
@@ -221,7 +221,7 @@ def test_a_handler_looks_at_a_bounded_part_of_a_list_before_the_loop_turns(long:
         turning = asyncio.ensure_future(stretch.turn_for_ever())
         context = Context(broker.broker, broker.listener, APIS[key].versions[-1])
         try:
-            await handler_module(key).handle(context, request)
+            await handle_of(key)(context, request)
         except (BrokerError, MalformedMessage):
             pass
         turning.cancel()
@@ -233,7 +233,7 @@ def test_a_handler_looks_at_a_bounded_part_of_a_list_before_the_loop_turns(long:
 
 
 def test_what_is_bounded_elsewhere_is_served() -> None:
-    assert {*BY_THEMSELVES, *(api for api, *_ in BOUNDED_OTHERWISE), *FIELDS} <= {APIS[key].name for key in HANDLERS}
+    assert {*BY_THEMSELVES, *(api for api, *_ in BOUNDED_OTHERWISE), *FIELDS} <= {APIS[key].name for key in SERVED}
 
 
 @pytest.mark.parametrize("field", ["subscribed_topic_names", "topic_partitions", "partitions"])

@@ -13,18 +13,10 @@ from headpond.broker.net.timing import serve_timed
 from headpond.broker.requests.context import ListenerInfo
 from headpond.config.broker import NetworkSettings
 from headpond.telemetry.requests import RequestMeter, RequestMeters
+from simulation.harness.clock import ManualClock
 
 KEY, VERSION = 0, 9
 FRAME = (12).to_bytes(4, "big") + bytes([0, KEY, 0, VERSION]) + bytes(8)
-
-
-class Clock:
-    now_s = 100.0
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any: ...
 
 
 class Transport:
@@ -51,7 +43,7 @@ class Transport:
 class Handler:
     """A hot handler that takes 3 ms; ``does`` says what it does then."""
 
-    def __init__(self, clock: Clock, does: Callable[[Connection], bytes | None]) -> None:
+    def __init__(self, clock: ManualClock, does: Callable[[Connection], bytes | None]) -> None:
         self.meter: RequestMeter = RequestMeters().of("Produce")
         self.clock = clock
         self.does = does
@@ -61,13 +53,14 @@ class Handler:
         meter.left -= 1
         if not meter.left:
             return serve_timed(self.receive, meter, self.clock, connection, *frame)  # type: ignore[arg-type]
-        self.clock.now_s += 0.003
+        self.clock.advance(0.003)
         return self.does(connection)
 
 
 class World:
     def __init__(self, does: Callable[[Connection], bytes | None], **settings: Any) -> None:
-        self.clock = Clock()
+        self.clock = ManualClock()
+        self.clock.advance(100)  # long after the last that was timed, or it would be sampled
         network = SimpleNamespace(buffer=bytearray)
         self.server = Server(NetworkSettings(listeners=(), **settings), self.clock, network, None)  # type: ignore[arg-type]
         self.server.is_open = True
@@ -110,7 +103,7 @@ def test_a_parked_request_is_timed_until_its_slot_completes() -> None:
     world = World(park)
     world.receive()
     assert world.meter.duration.count == 0
-    world.clock.now_s += 0.5
+    world.clock.advance(0.5)
     slots[0].complete((b"late",))
     assert round(world.meter.duration.sum, 6) == 0.503
     assert round(world.meter.parked.sum, 6) == 0.5

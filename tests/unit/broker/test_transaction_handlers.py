@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -30,6 +29,7 @@ from headpond.protocol.schema.end_txn import EndTxnRequest
 from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
 from headpond.protocol.schema.list_transactions import ListTransactionsRequest
+from simulation.harness.turns import settle
 from unit.broker.asking import Asker
 from unit.cluster.small_cluster import SmallCluster, with_cluster
 from unit.coordination.test_coordinator_runtime import Home
@@ -95,12 +95,6 @@ class Coordinated(Asker):
         )
         answer = await self.ask(end_txn, version, request)
         return ErrorCode(answer.error_code), Producer(answer.producer_id, answer.producer_epoch)
-
-
-async def settle() -> None:
-    """Let what goes on by itself (loading, completing) go on."""
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def codes(topics: Any) -> list[list[ErrorCode]]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from headpond.broker.handlers.produce.produce import API, ProduceHandler
+from headpond.broker.handlers.produce.parts import ProduceParts
+from headpond.broker.handlers.produce.produce import ProduceHandler
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
 from headpond.broker.handlers.produce.wide import WideProduces
 from headpond.broker.handlers.produce.wire import ELEMENTS_BY_HAND, count_elements
@@ -19,10 +20,11 @@ from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.slices import Slices
-from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.apis import PRODUCE, response_decoder
 from headpond.protocol.schema.produce import ProduceRequest, ProduceResponse
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.workers import SimulatedWorkers
+from support.other_side import request_encoder
 from support.wire import request_header
 from unit.broker.connection_rig import INFO, Transport
 from unit.broker.fetch_rig import FetchWorld, run
@@ -44,21 +46,23 @@ class Producer:
     def __init__(self, world: FetchWorld) -> None:
         self._world = world
         self._taken = 0
-        self.meter = RequestMeters().of(API.name)
+        self.meter = RequestMeters().of(PRODUCE.name)
         self.parked = ParkedProduces(world.clock)
         self.handler = ProduceHandler(
-            world.replicas,
-            self.parked,
-            AllowAll(),
-            world.clock,
-            world.rig.tasks,
-            world.rig.manager.looks,
-            self.meter,
-            ProduceTransactions(Coordinator(), world.clock, TransactionSettings),
-            Turns(Slices(world.clock, SimulatedWorkers(world.clock)), world.rig.tasks),
-            SimulatedWorkers(world.clock),
+            ProduceParts(
+                replicas=world.replicas,
+                parked=self.parked,
+                authorizer=AllowAll(),
+                clock=world.clock,
+                tasks=world.rig.tasks,
+                looks=world.rig.manager.looks,
+                meter=self.meter,
+                transactions=ProduceTransactions(Coordinator(), world.clock, TransactionSettings),
+                turns=Turns(Slices(world.clock, SimulatedWorkers(world.clock)), world.rig.tasks),
+                workers=SimulatedWorkers(world.clock),
+            )
         )
-        world.server.add_hot_handler(API.key, API.versions, self.handler.receive, answers_are_small=True)
+        world.server.add_hot_handler(PRODUCE.key, PRODUCE.versions, self.handler.receive, answers_are_small=True)
         self.transport = Transport()
         self.connection = Connection(world.server, INFO)
         self.connection.connection_made(self.transport)  # type: ignore[arg-type]

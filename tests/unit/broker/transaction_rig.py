@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from headpond.broker.coordinators.local_markers import LocalMarkers
+from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.produce import ProduceHandler
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
 from headpond.broker.net.slots import Slot
@@ -23,11 +24,12 @@ from headpond.coordination.home import Ended, Producer
 from headpond.coordination.slices import Slices
 from headpond.coordination.transactions.markers import Marker
 from headpond.model import ErrorCode, TopicId, TopicPartition
-from headpond.protocol.apis import request_encoder, response_decoder
+from headpond.protocol.apis import response_decoder
 from headpond.protocol.schema.produce import ProduceRequest
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build
+from support.other_side import request_encoder
 from support.wire import request_header
 from unit.storage.storage_rig import NOW_MS, TOPIC_ID, Rig
 
@@ -150,16 +152,18 @@ class World:
             offsets=self.coordinator,
         )
         self.handler = ProduceHandler(
-            self.replicas,
-            ParkedProduces(rig.clock),
-            authorizer or AllowAll(),
-            rig.clock,
-            rig.tasks,
-            rig.manager.looks,
-            RequestMeters().of("Produce"),
-            ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
-            Turns(Slices(rig.clock, SimulatedWorkers(rig.clock)), rig.tasks),
-            SimulatedWorkers(rig.clock),
+            ProduceParts(
+                replicas=self.replicas,
+                parked=ParkedProduces(rig.clock),
+                authorizer=authorizer or AllowAll(),
+                clock=rig.clock,
+                tasks=rig.tasks,
+                looks=rig.manager.looks,
+                meter=RequestMeters().of("Produce"),
+                transactions=ProduceTransactions(self.coordinator, rig.clock, lambda: self.settings),
+                turns=Turns(Slices(rig.clock, SimulatedWorkers(rig.clock)), rig.tasks),
+                workers=SimulatedWorkers(rig.clock),
+            )
         )
         return self
 

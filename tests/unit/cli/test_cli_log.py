@@ -13,10 +13,10 @@ import pytest
 
 from headpond.cli.main import main
 from headpond.protocol.records.control import build_end_txn_marker
-from headpond.protocol.records.header import stamp
-from headpond.storage.producers.snapshot import SnapshotEntry, encode_snapshot
+from headpond.storage.producers.snapshot import SnapshotEntry
 from headpond.storage.producers.txn_index import AbortedTxn, encode
 from support.batches import Rec, build
+from support.other_side import encode_snapshot, stamp
 
 NAME = "00000000000000000000"
 TIME_MS = 1_700_000_000_000

@@ -5,21 +5,12 @@ from __future__ import annotations
 import errno
 import shlex
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from headpond.cli.common.failures import in_words
-from headpond.cli.serve.run import _address
 from support.broker import BrokerProcess, headpond_command, headpond_environment, run_headpond
-
-
-@pytest.mark.parametrize(
-    ("host", "said"), [("127.0.0.1", "127.0.0.1:9092"), ("::1", "[::1]:9092"), ("localhost", "localhost:9092")]
-)
-def test_an_address_is_written_as_clients_read_it(host: str, said: str) -> None:
-    assert _address(host, 9092) == said
 
 
 def test_an_error_of_the_system_is_said_without_its_number_and_with_its_file() -> None:
@@ -34,12 +25,6 @@ def test_a_refused_start_is_one_line_without_error_numbers(tmp_path: Path) -> No
     (tmp_path / "file").write_text("not a folder")
     done = run_headpond("serve", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "file"))
     assert len(done.stderr.splitlines()) == 1 and "Errno" not in done.stderr
-
-
-def test_the_examples_name_an_address_that_this_machine_can_reach(make_broker: Callable[..., BrokerProcess]) -> None:
-    broker = make_broker(arguments=["--listen", "0.0.0.0:0"]).start()
-    broker.stop()
-    assert f"bootstrap server 127.0.0.1:{broker.port}," in broker.logs()
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])

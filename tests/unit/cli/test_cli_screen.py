@@ -17,6 +17,7 @@ from headpond.cli.bench.load import Result
 from headpond.cli.common.output import Column, bytes_in_words, note, print_json, print_line, print_table, time_in_words
 from headpond.cli.common.progress import PATIENCE_S, Progress
 from headpond.cli.main import main
+from simulation.harness.clock import ManualClock
 from support.broker import headpond_environment
 
 COLUMNS = [Column("topic"), Column("records", True)]
@@ -26,15 +27,6 @@ ROWS = [("orders", 1_234_567), ("a [red]name[/red]", None)]
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
-
-
-class Hand:
-    """A clock that is set by hand."""
-
-    now_s = 0.0
-
-    def monotonic(self) -> float:
-        return self.now_s
 
 
 def test_a_table_in_a_pipe_is_plain_aligned_text(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,12 +146,12 @@ def test_what_is_quick_shows_no_bar_and_imports_nothing() -> None:
 def test_what_takes_long_shows_a_bar_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, unit: str, total: int | None, shown: str
 ) -> None:
-    screen, clock = Terminal(), Hand()
+    screen, clock = Terminal(), ManualClock()
     monkeypatch.setattr(sys, "stderr", screen)
-    with Progress("reading", total, unit=unit, clock=clock) as bar:  # type: ignore[arg-type]
+    with Progress("reading", total, unit=unit, clock=clock) as bar:
         bar.advance(10)
         assert screen.getvalue() == ""
-        clock.now_s += PATIENCE_S + 0.1
+        clock.advance(PATIENCE_S + 0.1)
         bar.advance(490, "still reading")
         assert "still reading" in screen.getvalue() and shown in screen.getvalue()
 
@@ -167,20 +159,20 @@ def test_what_takes_long_shows_a_bar_on_a_terminal(
 def test_a_bar_of_tasks_moves_as_more_of_them_become_known_and_shows_the_time_that_has_gone_by(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    screen, clock = Terminal(), Hand()
+    screen, clock = Terminal(), ManualClock()
     monkeypatch.setattr(sys, "stderr", screen)
-    with Progress("auditing", unit="tasks", clock=clock) as bar:  # type: ignore[arg-type]
+    with Progress("auditing", unit="tasks", clock=clock) as bar:
         for done, total, shown in ((0, None, "0/? tasks 0:00:0"), (3, 8, "3/8 tasks 0:00:0"), (8, 12, "8/12 tasks")):
-            clock.now_s += PATIENCE_S + 0.1
+            clock.advance(PATIENCE_S + 0.1)
             bar.stand_at(done, total)
             assert shown in re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue()).replace("  ", " ")
 
 
 def test_a_pipe_gets_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen, clock = io.StringIO(), Hand()
+    screen, clock = io.StringIO(), ManualClock()
     monkeypatch.setattr(sys, "stderr", screen)
-    with Progress("reading", 10, clock=clock) as bar:  # type: ignore[arg-type]
-        clock.now_s += 100
+    with Progress("reading", 10, clock=clock) as bar:
+        clock.advance(100)
         bar.advance(10)
     assert screen.getvalue() == ""
 

@@ -17,8 +17,8 @@ from headpond.client import Client
 from headpond.ports import Tls
 from headpond.protocol.apis import APIS
 from headpond.protocol.codec import decoder, encoder
-from headpond.protocol.header import RequestHeader, decode_request_header, encode_response_header
-from headpond.protocol.records.header import read_header, stamp
+from headpond.protocol.header import RequestHeader, decode_request_header
+from headpond.protocol.records.header import read_header
 from headpond.protocol.schema.api_versions import ApiVersionsResponse
 from headpond.protocol.schema.create_topics import CreateTopicsResponse
 from headpond.protocol.schema.fetch import FetchResponse
@@ -29,6 +29,7 @@ from headpond.protocol.schema.produce import ProduceResponse
 from headpond.runtime.tasks import LoopTasks
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
+from support.other_side import encode_response_header, stamp
 
 T = TypeVar("T")
 SWALLOW = "swallow"  # carry the request out and never answer

@@ -13,6 +13,7 @@ from headpond.client import connection as connection_module
 from headpond.model import ErrorCode
 from headpond.protocol.schema.metadata import MetadataRequest
 from headpond.protocol.schema.offset_commit import OffsetCommitRequest
+from simulation.harness.turns import settle
 from unit.client.memory_cluster import DROP_AFTER, SWALLOW, MemoryCluster
 
 API_VERSIONS, METADATA = 18, 3
@@ -27,12 +28,6 @@ def names(response: Any) -> list[str]:
     return [topic.name for topic in response.topics]
 
 
-async def settled() -> None:
-    """Everybody has had their turn; time stands still."""
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 def test_requests_are_pipelined_and_answers_find_their_askers_in_any_order() -> None:
     cluster = MemoryCluster()
 
@@ -41,7 +36,7 @@ def test_requests_are_pipelined_and_answers_find_their_askers_in_any_order() -> 
         (server,) = cluster.connections
         server.hold()
         answers = [connection.send(ask(name), timeout_s=5) for name in "abc"]
-        await settled()
+        await settle()
         assert server.held is not None
         for data in reversed(server.held):
             server.deliver(data)
@@ -58,7 +53,7 @@ def test_an_answer_may_come_byte_by_byte() -> None:
         (server,) = cluster.connections
         server.hold()
         answer = connection.send(ask("a"), timeout_s=5)
-        await settled()
+        await settle()
         assert server.held is not None
         for byte in server.held[0]:
             server.deliver(bytes([byte]))
@@ -76,14 +71,14 @@ def test_beyond_the_limit_requests_wait_and_leave_in_order(monkeypatch: pytest.M
         (server,) = cluster.connections
         server.hold()
         answers = [connection.send(ask(name), timeout_s=5) for name in "abcd"]
-        await settled()
+        await settle()
         assert server.held is not None and len(server.held) == 2, "two are with the broker"
         server.deliver(server.held[0])
-        await settled()
+        await settle()
         assert len(server.held) == 3, "an answer makes room for one"
         for data in server.held[1:]:
             server.deliver(data)
-        await settled()
+        await settle()
         server.deliver(server.held[3])
         assert [names(await answer) for answer in answers] == [["a"], ["b"], ["c"], ["d"]]
 
@@ -98,7 +93,7 @@ def test_nothing_is_written_while_the_transport_is_full() -> None:
         before = len(cluster.requests)
         connection.pause_writing()
         answer = connection.send(ask("a"), timeout_s=5)
-        await settled()
+        await settle()
         assert len(cluster.requests) == before
         connection.resume_writing()
         assert names(await answer) == ["a"]

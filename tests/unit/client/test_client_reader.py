@@ -17,6 +17,7 @@ from headpond.protocol.records.control import build_end_txn_marker
 from headpond.protocol.records.header import TRANSACTIONAL_BIT
 from headpond.protocol.records.record import Record
 from headpond.protocol.schema.fetch import FetchResponse
+from support.other_side import stamp
 from unit.client.memory_cluster import DROP_AFTER, DROP_BEFORE, SWALLOW, Fault, Log, MemoryCluster
 
 TP = TopicPartition("t", 0)
@@ -240,7 +241,6 @@ def batch_at(offset: int, producer_id: int = -1, *, is_transactional: bool = Fal
 
 
 def marker_at(offset: int, producer_id: int, *, is_abort: bool) -> bytes:
-    from headpond.protocol.records.header import stamp
 
     batch = build_end_txn_marker(
         producer_id=producer_id, producer_epoch=0, is_abort=is_abort, coordinator_epoch=0, timestamp=0

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from headpond.cluster import keys
 from headpond.cluster.delta import Delta
-from headpond.cluster.ids import id_text
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.rows import BrokerRow, ClusterRow, FeatureRow, PartitionState, TopicRow, encode
 from headpond.model import InvariantBroken, TopicId
+from headpond.model.ids import id_text
 from headpond.ports import Change, Changes, Delete, Entry, Listing, Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer

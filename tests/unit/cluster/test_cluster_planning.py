@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headpond.cluster import names
-from headpond.cluster.ids import id_text, new_uuid, parse_id
+from headpond.cluster.ids import new_uuid
 from headpond.cluster.placement import Candidate, place
 from headpond.model import BrokerError, ErrorCode
+from headpond.model.ids import id_text, parse_id
 from simulation.harness.chance import SeededRandom
 
 

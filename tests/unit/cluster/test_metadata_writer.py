@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from headpond.cluster import keys
-from headpond.cluster.ids import id_text
 from headpond.cluster.image import MetadataImage
 from headpond.cluster.rows import PartitionState
 from headpond.cluster.topics import MorePartitions, NewTopic
 from headpond.cluster.writes import loose_transaction, partition_puts, topic_put
 from headpond.model import BrokerError, ErrorCode, OutcomeUnknown
+from headpond.model.ids import id_text
 from headpond.ports import STORE_OPERATIONS_MAX
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
@@ -276,7 +276,9 @@ def test_a_topic_made_anew_has_another_id_and_none_of_the_old_settings() -> None
 def test_settings_written_while_their_topic_is_deleted_do_not_outlive_it() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         planned = await cluster.metadata_writer.create_topic(NewTopic("a", 1, 1))
-        altering = asyncio.ensure_future(cluster.metadata_writer.set_configs("topic", "a", {"retention.ms": "5"}))
+        altering = asyncio.ensure_future(
+            cluster.metadata_writer.alter_configs("topic", "a", lambda _: {"retention.ms": "5"})
+        )
         await asyncio.gather(altering, cluster.metadata_writer.delete_topic(planned.topic_id), return_exceptions=True)
         assert cluster.server.get(keys.config("topic", "a")) is None
 
@@ -348,12 +350,12 @@ def test_no_alteration_is_lost_when_two_change_the_same_settings_at_once() -> No
 
 def test_settings_of_brokers_and_of_all_brokers_are_kept_apart_and_removed_when_empty() -> None:
     async def scenario(cluster: SmallCluster) -> None:
-        await cluster.metadata_writer.set_configs("broker", "", {"log.retention.ms": "1"})
-        await cluster.metadata_writer.set_configs("broker", "1", {"log.retention.ms": "2"})
+        await cluster.metadata_writer.alter_configs("broker", "", lambda _: {"log.retention.ms": "1"})
+        await cluster.metadata_writer.alter_configs("broker", "1", lambda _: {"log.retention.ms": "2"})
         assert cluster.image.broker_configs(None) == {"log.retention.ms": "1"}
         assert cluster.image.broker_configs(1) == {"log.retention.ms": "2"}
         assert cluster.image.configured("broker") == ["", "1"]
-        await cluster.metadata_writer.set_configs("broker", "", {})
+        await cluster.metadata_writer.alter_configs("broker", "", lambda _: {})
         assert cluster.image.broker_configs(None) == {}
         assert cluster.image.configured("broker") == ["1"]
 
@@ -363,7 +365,8 @@ def test_settings_of_brokers_and_of_all_brokers_are_kept_apart_and_removed_when_
 def test_settings_of_a_topic_that_does_not_exist_are_refused() -> None:
     async def scenario(cluster: SmallCluster) -> None:
         await refused(
-            cluster.metadata_writer.set_configs("topic", "nope", {"a": "b"}), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            cluster.metadata_writer.alter_configs("topic", "nope", lambda _: {"a": "b"}),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
 
     with_cluster(scenario)

@@ -196,6 +196,14 @@ def test_the_file_may_nest_tables_quote_names_and_hold_lists() -> None:
             None,
             "listeners is given twice: by --listen and by --set",
         ),
+        (
+            {},
+            [],
+            {},
+            'listen = ":1"\nlisteners = "PLAINTEXT://:2"\n',
+            "listeners is given twice by headpond.toml: as listen and as listeners",
+        ),
+        ({}, ["node.id=1", "node.id=2"], {}, None, "node.id is given twice by --set"),
         ({}, ["listeners=SSL://:9092"], {}, None, "the listener SSL asks for SSL: only PLAINTEXT is served"),
         (
             {},

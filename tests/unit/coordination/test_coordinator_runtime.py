@@ -18,6 +18,7 @@ from headpond.model import BrokerError, ErrorCode, NotLeader, StorageFailed
 from headpond.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
 from headpond.runtime.tasks import LoopTasks
 from simulation.harness.clock import ManualClock
+from simulation.harness.turns import settle
 
 CODEC = RecordCodec({0: RecordType(TransactionLogKey, TransactionLogValue, 1)})
 KEY = "some-id"
@@ -140,11 +141,6 @@ class World:
 
     def epoch(self, key: str = KEY) -> int | None:
         return self.runtime.read(key, lambda machine: machine.values.get(key))
-
-
-async def settle() -> None:
-    for _ in range(100):
-        await asyncio.sleep(0)
 
 
 async def leading(home: Home | None = None) -> World:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.home import Producer
 from headpond.coordination.runtime import Decision
-from headpond.coordination.transactions.machine import TransactionMachine
+from headpond.coordination.transactions.machine import Facts, TransactionMachine
 from headpond.coordination.transactions.markers import Marker
 from headpond.coordination.transactions.records import transaction_codec
 from headpond.model import BrokerError, ErrorCode, TopicPartition
@@ -63,9 +63,11 @@ class World:
             write_soon=lambda what, decide: self._write_soon(decide),
             producer_ids=self,
             markers=self,
-            coordinator_epoch=lambda: self.leader_epoch,
-            transaction_version=lambda: self.transaction_version,
-            exists=lambda tp: tp not in self.deleted,
+            facts=Facts(
+                coordinator_epoch=lambda: self.leader_epoch,
+                transaction_version=lambda: self.transaction_version,
+                exists=lambda tp: tp not in self.deleted,
+            ),
         )
 
     # --- what the machine needs

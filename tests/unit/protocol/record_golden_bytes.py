@@ -34,6 +34,7 @@ from headpond.protocol.schema.metadata import MetadataRequest
 from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from headpond.protocol.schema.produce import ProduceRequest
 from headpond.protocol.types import Message
+from support.other_side import request_encoder
 
 TOPIC = "headpond-golden"
 
@@ -46,7 +47,7 @@ class Recorder:
     def ask(self, request: Message, version: int, *, keep: bool = True) -> Any:
         key = type(request).KEY
         head = header.encode_request_header(key, version, len(self.recorded), "golden")
-        asked = head + apis.request_encoder(key, version)(request)
+        asked = head + request_encoder(key, version)(request)
         self.connection.sendall(struct.pack(">i", len(asked)) + asked)
         answered = self._receive(struct.unpack(">i", self._receive(4))[0])
         if keep:

@@ -10,6 +10,7 @@ import pytest
 
 from headpond.protocol import apis, header
 from headpond.protocol.apis import APIS
+from support.other_side import encode_response_header, request_encoder
 
 
 class Exchange(NamedTuple):
@@ -38,13 +39,13 @@ def test_what_kafka_understood_and_what_it_answered_reads_and_writes_back_the_sa
     message, end = apis.request_decoder(key, version)(request, body)
     assert end == len(request)
     again = header.encode_request_header(key, version, head.correlation_id, head.client_id)
-    assert again + apis.request_encoder(key, version)(message) == request
+    assert again + request_encoder(key, version)(message) == request
 
     correlation_id, body = header.decode_response_header(response, key, version)
     assert correlation_id == head.correlation_id
     message, end = apis.response_decoder(key, version)(response, body)
     assert end == len(response)
-    again = header.encode_response_header(key, version, correlation_id)
+    again = encode_response_header(key, version, correlation_id)
     assert again + apis.response_encoder(key, version)(message) == response
 
 

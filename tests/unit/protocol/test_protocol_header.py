@@ -13,8 +13,8 @@ from headpond.protocol.header import (
     decode_request_header,
     decode_response_header,
     encode_request_header,
-    encode_response_header,
 )
+from support.other_side import encode_response_header
 
 METADATA, API_VERSIONS = 3, 18
 

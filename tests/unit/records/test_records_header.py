@@ -10,8 +10,9 @@ import pytest
 
 from headpond.protocol.records.builder import build_batch
 from headpond.protocol.records.checksum import crc32c
-from headpond.protocol.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, crc_of, read_header, stamp
+from headpond.protocol.records.header import CONTROL_BIT, TRANSACTIONAL_BIT, crc_of, read_header
 from headpond.protocol.records.record import Record
+from support.other_side import stamp
 
 RECORDS = [Record(0, 1_000, b"k", b"v"), Record(1, 1_500, None, b"w"), Record(2, 1_200, b"k", None)]
 

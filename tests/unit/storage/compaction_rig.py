@@ -13,7 +13,7 @@ from headpond.storage.compaction.compactor import Compactor
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from support.batches import Batch, Rec, build, split
-from unit.storage.storage_rig import CONFIG, NOW_MS, Rig
+from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, read_now
 
 COMPACTED = msgspec.structs.replace(
     CONFIG,
@@ -59,7 +59,7 @@ async def batches_of(log: PartitionLog) -> list[Batch]:
     offset = log.log_start_offset
     limits = {"up_to_end_offset": log.log_end_offset, "size_bytes_max": 300, "at_least_one_batch": True}
     while offset < log.log_end_offset:
-        read = log.read(offset, **limits) or await log.read_cold(offset, **limits)  # type: ignore[arg-type]
+        read = read_now(log, offset, **limits) or await log.read_cold(offset, **limits)  # type: ignore[arg-type]
         if not read.data:
             break
         found += split(bytes(read.data))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,9 @@ from headpond.ports import Syncer, Workers
 from headpond.protocol.records.header import BatchHeader, read_header
 from headpond.runtime.tasks import LoopTasks
 from headpond.storage.log.log import Appended, PartitionLog
+from headpond.storage.log.lookup import Read
 from headpond.storage.manager import LogManager, StorageConfig
+from headpond.storage.ports import StoragePorts
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
@@ -60,19 +62,17 @@ class Rig:
         self.manager = self._manager()
 
     def _manager(self) -> LogManager:
-        return LogManager(
-            DATA_DIR,
+        ports = StoragePorts(
             fs=self.disk,
             clock=self.clock,
             workers=SimulatedWorkers(self.clock),
             tasks=self.tasks,
             random=SeededRandom(),
-            config=self.storage,
-            on_fatal=self.fatal.append,
             processes=self.processes,
             syncer=self.syncer,
             lookers=self.lookers,
         )
+        return LogManager(DATA_DIR, ports, self.storage, self.fatal.append)
 
     async def open(self) -> PartitionLog:
         """Start the broker's storage; returns the log of the first known partition."""
@@ -157,13 +157,24 @@ async def fill(rig: Rig, log: PartitionLog, batches: int, *, count: int = 2) -> 
         await rig.append(log, make_batch(count, mark=number, timestamp_ms=NOW_MS + number), epoch=3)
 
 
+def read_now(log: PartitionLog, from_offset: int, **limits: Any) -> Read | None:
+    """What a fetch gets at once; None: it has to wait for the device."""
+    planned = log.plan(from_offset, **limits)
+    if planned is None:
+        return None
+    if planned.size_bytes == 0:
+        return Read(b"", from_offset)
+    data = planned.read_nowait()
+    return None if data is None else Read(data, planned.next_offset)
+
+
 async def read_all(log: PartitionLog, *, from_offset: int | None = None, size_bytes_max: int = 1 << 20) -> list[Batch]:
     """Every batch of the log, read from ``from_offset`` (default: its start) to its end."""
     offset = log.log_start_offset if from_offset is None else from_offset
     batches: list[Batch] = []
     while offset < log.log_end_offset:
-        read = log.read(
-            offset, up_to_end_offset=log.log_end_offset, size_bytes_max=size_bytes_max, at_least_one_batch=True
+        read = read_now(
+            log, offset, up_to_end_offset=log.log_end_offset, size_bytes_max=size_bytes_max, at_least_one_batch=True
         )
         if read is None:
             read = await log.read_cold(

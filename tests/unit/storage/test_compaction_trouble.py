@@ -16,6 +16,7 @@ from headpond.storage.compaction.choice import Dirt
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from headpond.storage.producers.txn_index import AbortedTxn
+from simulation.harness.turns import settle
 from unit.storage.compaction_rig import (
     BY_HAND,
     COMPACTED,
@@ -32,11 +33,6 @@ from unit.storage.storage_rig import NOW_MS, TOPIC_ID, TP, Rig
 OTHER = TopicPartition("others", 0)
 OTHER_ID = TopicId(bytes(16 * [9]))
 FOREVER_MS = 9_223_372_036_854_775_807
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def log_of(rig: Rig, tp: TopicPartition) -> PartitionLog:

@@ -9,11 +9,12 @@ import pytest
 
 from headpond.model import BrokerError, ErrorCode, TopicPartition
 from headpond.protocol.records.control import EndTxnMarker, build_end_txn_marker
-from headpond.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader, read_header, stamp
+from headpond.protocol.records.header import TRANSACTIONAL_BIT, BatchHeader, read_header
 from headpond.storage.producers import producers
 from headpond.storage.producers.producers import ProducerStates
 from headpond.storage.producers.snapshot import decode_snapshot
 from headpond.storage.producers.state import CompletedTxn, StoredBatch
+from support.other_side import stamp
 
 TP = TopicPartition("orders", 0)
 TOP = 2**31 - 1

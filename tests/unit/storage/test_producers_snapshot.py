@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from headpond.model import TopicPartition
 from headpond.protocol.records.header import crc_of, read_header
 from headpond.storage.producers.producers import ProducerStates
-from headpond.storage.producers.snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot, encode_snapshot
+from headpond.storage.producers.snapshot import CorruptSnapshot, SnapshotEntry, decode_snapshot
 from headpond.storage.producers.state import CompletedTxn
+from support.other_side import encode_snapshot
 
 KAFKAS_LOG = base64.b64decode(
     "AAAAAAAAAAAAAAA6AAAAAAIqUryyAAAAAAAAAAABoeEeJLsAAAGh4R4kuwAAAAAAAAAAAAAAAAAAAAAAARAAAAABBHYwAAAAAAAAAAABAAAAOgAAAAAC"

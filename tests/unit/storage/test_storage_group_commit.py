@@ -21,12 +21,8 @@ from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import EverythingSynced, Synced
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, writable
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
 
 
 def syncs(rig: Rig) -> int:

@@ -18,15 +18,11 @@ from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import StorageConfig
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import Created, EverythingSynced, Op, Synced
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TOPIC_ID, Rig, make_batch, read_all, writable
 
 MANY = 10
 KNOWN = {TopicPartition("many", number): TOPIC_ID for number in range(MANY)}
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def append_to(

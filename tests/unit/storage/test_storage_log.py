@@ -10,7 +10,7 @@ from headpond.model import OffsetOutOfRange, StorageFailed
 from headpond.storage.log.reading import FINISHED_SEGMENTS_LOADED_MAX
 from simulation.harness.disk import SimulatedDisk
 from support.batches import split
-from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, fill, make_batch, read_all, writable
+from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, fill, make_batch, read_all, read_now, writable
 
 FOLDER = f"{DATA_DIR}/{TP}"
 
@@ -92,7 +92,7 @@ def test_a_read_from_inside_a_batch_returns_that_whole_batch() -> None:
         rig = Rig()
         log = await rig.open()
         await fill(rig, log, 4, count=5)
-        read = log.read(7, up_to_end_offset=20, size_bytes_max=1 << 20, at_least_one_batch=True)
+        read = read_now(log, 7, up_to_end_offset=20, size_bytes_max=1 << 20, at_least_one_batch=True)
         assert read is not None
         assert [batch.base_offset for batch in split(bytes(read.data))] == [5, 10, 15]
         assert read.next_offset == 20
@@ -109,7 +109,7 @@ def test_a_read_returns_whole_batches_within_the_size_and_below_the_given_end() 
         size = log.size_bytes // 50
         for end in range(0, 101, 7):
             for limit in (0, 1, size - 1, size, 3 * size + 5, 20 * size, 1 << 20):
-                read = log.read(20, up_to_end_offset=end, size_bytes_max=limit, at_least_one_batch=False)
+                read = read_now(log, 20, up_to_end_offset=end, size_bytes_max=limit, at_least_one_batch=False)
                 assert read is not None
                 batches = list(split(bytes(read.data)))
                 whole_below_end = max(0, (end - 20) // 2)
@@ -134,13 +134,15 @@ def test_a_reader_that_reads_on_misses_nothing_and_gets_most_of_what_it_allows(
             await rig.append(log, make_batch(2, value_bytes=sizes[log.log_end_offset // 2 % len(sizes)]))
         offset = 0
         while offset < log.log_end_offset:
-            read = log.read(offset, up_to_end_offset=log.log_end_offset, size_bytes_max=limit, at_least_one_batch=True)
+            read = read_now(
+                log, offset, up_to_end_offset=log.log_end_offset, size_bytes_max=limit, at_least_one_batch=True
+            )
             assert read is not None
             batches = list(split(bytes(read.data)))
             assert [batch.base_offset for batch in batches] == list(range(offset, read.next_offset, 2))
             assert len(read.data) <= limit or len(batches) == 1
-            following = log.read(
-                read.next_offset, up_to_end_offset=log.log_end_offset, size_bytes_max=1, at_least_one_batch=True
+            following = read_now(
+                log, read.next_offset, up_to_end_offset=log.log_end_offset, size_bytes_max=1, at_least_one_batch=True
             )
             assert following is not None
             assert (
@@ -156,9 +158,9 @@ def test_at_least_one_batch_comes_even_beyond_the_size_but_never_beyond_the_end(
         rig = Rig()
         log = await rig.open()
         await fill(rig, log, 3)
-        read = log.read(2, up_to_end_offset=6, size_bytes_max=1, at_least_one_batch=True)
+        read = read_now(log, 2, up_to_end_offset=6, size_bytes_max=1, at_least_one_batch=True)
         assert read is not None and [batch.base_offset for batch in split(bytes(read.data))] == [2]
-        read = log.read(2, up_to_end_offset=3, size_bytes_max=1, at_least_one_batch=True)
+        read = read_now(log, 2, up_to_end_offset=3, size_bytes_max=1, at_least_one_batch=True)
         assert read is not None and read == (b"", 2)
 
     asyncio.run(run())
@@ -172,8 +174,8 @@ def test_offsets_outside_of_the_log_are_out_of_range_and_its_end_is_empty() -> N
         await log.advance_log_start(2)
         for offset in (-1, 1, 7):
             with pytest.raises(OffsetOutOfRange):
-                log.read(offset, up_to_end_offset=6, size_bytes_max=100, at_least_one_batch=True)
-        read = log.read(6, up_to_end_offset=6, size_bytes_max=100, at_least_one_batch=True)
+                read_now(log, offset, up_to_end_offset=6, size_bytes_max=100, at_least_one_batch=True)
+        read = read_now(log, 6, up_to_end_offset=6, size_bytes_max=100, at_least_one_batch=True)
         assert read is not None and not read.data
 
     asyncio.run(run())
@@ -185,7 +187,7 @@ def test_what_is_not_in_memory_is_read_through_a_worker() -> None:
         log = await rig.open()
         await fill(rig, log, 30)
         rig.disk.faults.make_cold(FOLDER)
-        assert log.read(0, up_to_end_offset=60, size_bytes_max=1 << 20, at_least_one_batch=True) is None
+        assert read_now(log, 0, up_to_end_offset=60, size_bytes_max=1 << 20, at_least_one_batch=True) is None
         assert [batch.base_offset for batch in await read_all(log)] == list(range(0, 60, 2))
 
     asyncio.run(run())

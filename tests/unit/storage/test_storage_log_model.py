@@ -13,7 +13,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from headpond.storage.log.segment import Segment
 from support.batches import Batch, split
 from unit.storage.model_rig import DEATHS, READ, SEEK, Death, StorageModel, model_settings
-from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all
+from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all, read_now
 
 SMALL = msgspec.structs.replace(CONFIG, segment_bytes=700, index_interval_bytes=90)
 SIZES = st.tuples(st.integers(1, 4), st.integers(0, 90), st.sampled_from([0, -3, 3, -20, 40]))
@@ -71,7 +71,7 @@ class LogModel(StorageModel):
         from_offset = start + round((stop - start) * where)
         up_to = start + round((stop - start) * end)
         arguments = {"up_to_end_offset": up_to, "size_bytes_max": limit, "at_least_one_batch": at_least_one}
-        read = self.log.read(from_offset, **arguments) or self.run(self.log.read_cold(from_offset, **arguments))
+        read = read_now(self.log, from_offset, **arguments) or self.run(self.log.read_cold(from_offset, **arguments))
         got = list(split(bytes(read.data)))
         assert sum(len(batch.data) for batch in got) == len(read.data)
         first = bisect_right([batch.last_offset for batch in self.batches], from_offset - 1)

@@ -16,6 +16,7 @@ from headpond.storage.looks.queue import CLIENTS_S
 from simulation.harness.clock import ManualClock
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.processes import SimulatedProcesses
+from simulation.harness.turns import settle
 
 
 class Client:
@@ -64,11 +65,6 @@ class World:
             self.done.append(await look.turn(str, name))
 
         return asyncio.ensure_future(ask())
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def double(fs: FileSystem, number: int) -> int:

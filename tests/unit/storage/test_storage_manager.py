@@ -8,14 +8,10 @@ import pytest
 
 from headpond.model import StorageFailed, TopicId, TopicPartition
 from headpond.storage.errors import DataFolderForeign, DataFolderInUse, DataFolderUnusable
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import CONFIG, DATA_DIR, NOW_MS, TOPIC_ID, TP, Rig, make_batch, read_all
 
 OTHER_ID = TopicId(bytes(16 * [9]))
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def test_a_folder_in_use_is_refused_by_name() -> None:

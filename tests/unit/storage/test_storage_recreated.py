@@ -9,15 +9,11 @@ import pytest
 
 from headpond.model import TopicId, TopicPartition
 from headpond.storage.log.segment_files import SyncFailed, sync_folder
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import CONFIG, DATA_DIR, NOW_MS, TOPIC_ID, TP, Rig, make_batch, read_all
 
 OTHER_ID = TopicId(bytes(16 * [9]))
 THIRD_ID = TopicId(bytes(16 * [7]))
-
-
-async def settle() -> None:
-    for _ in range(20):
-        await asyncio.sleep(0)
 
 
 def test_a_former_topics_log_start_does_not_cost_the_new_one_its_records() -> None:

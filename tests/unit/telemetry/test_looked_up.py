@@ -12,33 +12,7 @@ import pytest
 from headpond.runtime.process_facts import process_facts
 from headpond.telemetry.looked_up import WAIT_S, LookedUp
 from headpond.telemetry.loop_watch import PERIOD_S, LoopWatch
-
-
-class Timers:
-    def __init__(self) -> None:
-        self.now_s = 100.0
-        self.armed: list[tuple[float, Callable[[], None]]] = []
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def now_ms(self) -> int:
-        return 0
-
-    async def sleep(self, seconds: float) -> None:
-        raise NotImplementedError
-
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
-        entry = (delay_s, callback)
-        self.armed.append(entry)
-        timers = self
-
-        class Handle:
-            def cancel(self) -> None:
-                if entry in timers.armed:
-                    timers.armed.remove(entry)
-
-        return Handle()
+from simulation.harness.clock import ManualClock
 
 
 class HeldWorkers:
@@ -65,7 +39,7 @@ class HeldWorkers:
 
 def test_a_fact_is_fresh_at_each_scrape() -> None:
     async def main() -> None:
-        clock, workers, free = Timers(), HeldWorkers(), iter([10, 9])
+        clock, workers, free = ManualClock(), HeldWorkers(), iter([10, 9])
         fact = LookedUp(lambda: next(free), clock, workers)
         for value in (10, 9):
             asking = asyncio.ensure_future(fact.refresh())
@@ -73,21 +47,20 @@ def test_a_fact_is_fresh_at_each_scrape() -> None:
             workers.end_one()
             await asking
             assert fact.value == value
-        assert not clock.armed
+        assert clock.next_timer_s() is None
 
     asyncio.run(main())
 
 
 def test_a_disk_that_hangs_is_not_waited_for_and_not_asked_twice() -> None:
     async def main() -> None:
-        clock, workers = Timers(), HeldWorkers()
+        clock, workers = ManualClock(), HeldWorkers()
         fact = LookedUp(lambda: 7, clock, workers)
         for _ in range(3):
             asking = asyncio.ensure_future(fact.refresh())
             await asyncio.sleep(0)
-            (delay_s, enough) = clock.armed[0]
-            assert delay_s == WAIT_S
-            enough()
+            assert clock.next_timer_s() == WAIT_S
+            clock.advance(WAIT_S)
             await asking
             assert fact.value is None
         assert len(workers.jobs) == 1
@@ -99,7 +72,7 @@ def test_a_disk_that_hangs_is_not_waited_for_and_not_asked_twice() -> None:
 
 def test_a_look_that_fails_keeps_the_former_value(caplog: pytest.LogCaptureFixture) -> None:
     async def main() -> None:
-        clock, workers = Timers(), HeldWorkers()
+        clock, workers = ManualClock(), HeldWorkers()
         answers: list[Any] = [7, OSError("no such folder")]
 
         def look() -> int:
@@ -122,19 +95,17 @@ def test_a_look_that_fails_keeps_the_former_value(caplog: pytest.LogCaptureFixtu
 
 
 def test_the_loops_lag_is_how_late_its_timer_comes() -> None:
-    clock = Timers()
+    clock = ManualClock()
     watch = LoopWatch(clock)
     watch.start()
     for late_s in (0.0, 0.3):
-        ((delay_s, tick),) = clock.armed
-        clock.armed.clear()
-        clock.now_s += delay_s + late_s
-        tick()
-    assert delay_s == PERIOD_S
+        assert clock.next_timer_s() == PERIOD_S
+        clock.stall(PERIOD_S + late_s)
+        assert clock.advance(0) == 1
     assert watch.lag.count == 2
     assert watch.lag.sum == pytest.approx(0.3)
     watch.stop()
-    assert not clock.armed
+    assert clock.next_timer_s() is None
 
 
 def test_what_the_system_says_about_this_process() -> None:

@@ -6,51 +6,30 @@ import asyncio
 import http.client
 import logging
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
 
 import pytest
 
-from headpond.runtime.clock import SystemClock
 from headpond.runtime.network import PortInUse, TcpNetwork
 from headpond.runtime.tasks import LoopTasks
 from headpond.telemetry.endpoint import ANSWER_S_MAX, CONNECTIONS_MAX, REQUEST_S_MAX, STALL_S_MAX, MetricsEndpoint
 from headpond.telemetry.exposition import LINES_PER_SLICE
 from headpond.telemetry.families import Family, Registry
 from headpond.telemetry.metrics import Gauge, Point
+from simulation.harness.clock import ManualClock
 
 GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-class HeldClock(SystemClock):
-    """Timers run when the test says so."""
+class PausingClock(ManualClock):
+    """Timers run when the test says so; pauses, which let the loop turn, end by themselves."""
 
-    def __init__(self) -> None:
-        self.timers: dict[int, tuple[float, Callable[[], None]]] = {}
-        self._number = 0
-
-    def call_later(self, delay_s: float, callback: Callable[[], None]) -> Any:
-        self._number += 1
-        number = self._number
-        self.timers[number] = delay_s, callback
-        clock = self
-
-        class Handle:
-            def cancel(self) -> None:
-                clock.timers.pop(number, None)
-
-        return Handle()
-
-    def pass_time(self, seconds: float) -> int:
-        """Runs what is due within that time; returns how many."""
-        due = [number for number, (delay_s, _) in self.timers.items() if delay_s <= seconds]
-        for number in due:
-            self.timers.pop(number)[1]()
-        return len(due)
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(0)
 
 
 class Rig:
     def __init__(self) -> None:
-        self.clock = HeldClock()
+        self.clock = PausingClock()
         self.registry = Registry()
         self.gauge = Gauge()
         self.registry.add(Family("one", "gauge", "One."), self.gauge.points)
@@ -205,8 +184,8 @@ def test_a_client_that_says_nothing_is_told_to_hurry_and_closed() -> None:
     async def test(rig: Rig) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port)
         writer.write(b"GET /metrics HT")
-        await until(lambda: bool(rig.clock.timers))
-        rig.clock.pass_time(REQUEST_S_MAX)
+        await until(lambda: rig.clock.next_timer_s() is not None)
+        rig.clock.advance(REQUEST_S_MAX)
         assert (await reader.read()).startswith(b"HTTP/1.1 408 ")
         writer.close()
 
@@ -234,7 +213,7 @@ def test_one_who_keeps_sending_after_its_answer_is_dropped_in_time() -> None:
         assert (await reader.read()).startswith(b"HTTP/1.1 400 ")
         writer.write(b"and more" * 1_000)
         await turns()
-        assert rig.clock.pass_time(STALL_S_MAX) == 1
+        assert rig.clock.advance(STALL_S_MAX) == 1
         await until(lambda: not rig.endpoint._guests)
         writer.close()
 
@@ -259,13 +238,13 @@ def test_a_client_that_never_reads_stops_the_collecting_and_is_dropped() -> None
         walked = large_family(rig)
         reader, writer = await asyncio.open_connection("127.0.0.1", rig.port, limit=1_024)
         writer.write(GET)
-        await until(lambda: any(delay_s == STALL_S_MAX for delay_s, _ in rig.clock.timers.values()))
+        await until(lambda: rig.clock.next_timer_s() == STALL_S_MAX)
         await turns()
         stopped_at = walked[0]
         await turns()
         assert walked[0] == stopped_at < 400_000, "nothing is collected for one who does not read"
         assert (await rig.get("/healthz"))[0] == 200, "nobody else notices"
-        rig.clock.pass_time(STALL_S_MAX)
+        rig.clock.advance(STALL_S_MAX)
         await until(lambda: not rig.endpoint._guests and not len(rig.tasks))
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await reader.readexactly(200_000_000)
@@ -282,7 +261,7 @@ def test_a_client_that_reads_a_little_now_and_then_is_dropped_in_time() -> None:
         for _ in range(3):
             await reader.readexactly(5_000_000)  # more than what is under way: the broker has gone on
             assert rig.endpoint._guests
-        rig.clock.pass_time(ANSWER_S_MAX)
+        rig.clock.advance(ANSWER_S_MAX)
         await until(lambda: not rig.endpoint._guests and not len(rig.tasks))
         writer.close()
 

@@ -8,12 +8,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headpond.testing
 from headpond.testing.command import SOURCE, headpond_command, headpond_environment
 from headpond.testing.errors import BrokerFailed
+from headpond.testing.sendable import Record, whole
 from headpond.testing.topics import create_topic
 from headpond.testing.values import as_text
 
@@ -24,6 +26,46 @@ from headpond.testing.values import as_text
 )
 def test_a_setting_is_said_as_a_broker_reads_it(value: object, said: str) -> None:
     assert as_text(value) == said
+
+
+@pytest.mark.parametrize(
+    ("records", "sentence"),
+    [
+        ("text", r"takes a list of records, not the str 'text'\. A record is a value"),
+        (b"data", "not the bytes b'data'"),
+        ({"key": "value"}, "not the dict {'key': 'value'}"),
+        (5, "not the int 5"),
+        (None, "not the NoneType None"),
+        (Record("one"), "not the Record "),
+        (
+            ("key", "value"),
+            r"one record with key and value is \[\('key', 'value'\)\], two records are \['key', 'value'\]",
+        ),
+        ([5], "record 0 is the int 5: it should be a value"),
+        (["a", {"b": 1}], "record 1 is the dict {'b': 1}: it should be a value"),
+        ([None], "record 0 is the NoneType None"),
+        ([("a", "b", "c")], "record 0 is the tuple "),
+        ([["a", "b"]], "record 0 is the list "),
+        ([("key", 5)], "the value of record 0 is the int 5: it should be str, bytes or None"),
+        ([(5, "value")], "the key of record 0 is the int 5"),
+        ([Record({"a": 1})], "the value of record 0 is the dict"),
+        ([Record("x", headers="ab")], "the headers of record 0 are the str 'ab'"),
+        ([Record("x", headers=["ab"])], "a header of record 0 is the str 'ab'"),
+        ([Record("x", headers={"a": 5})], "the header 'a' of record 0 is the int 5"),
+        ([Record("x", partition="1")], "the partition of record 0 is the str '1'"),
+        ([Record("x", timestamp_ms=1.5)], "the timestamp_ms of record 0 is the float 1.5"),
+    ],
+)
+def test_what_is_no_list_of_records_is_refused_with_a_sentence(records: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        whole(records)
+
+
+@pytest.mark.parametrize(
+    "records", [["a", ("k", "v")], ("a", "b", "c"), (("k", "v"), "b"), (each for each in ["a"]), {"a"}, []]
+)
+def test_any_iterable_of_records_is_taken(records: Any) -> None:
+    assert all(isinstance(record.value, bytes) for record in whole(records))
 
 
 def test_settings_for_tests_and_for_other_brokers_stay_outside(monkeypatch: pytest.MonkeyPatch) -> None:
