@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headpond.broker.requests.routes import HANDLERS, handler_module
 from headpond.protocol.apis import APIS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "protocol.md"
@@ -54,7 +53,7 @@ def page() -> str:
         "| --: | --- | --- | --- | --- |",
     ]
     for key, api in sorted(APIS.items()):
-        served = _range(handler_module(key).API.versions) if key in HANDLERS else ""
+        served = _range(api.versions) if api.served_in is not None else ""
         note = NOTES.get(key, "" if served else "not yet")
         lines.append(f"| {key} | {api.name} | {_range(api.advertised)} | {served} | {note} |")
     return "\n".join(lines) + "\n"

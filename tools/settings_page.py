@@ -24,15 +24,17 @@ Names are Kafka's wherever Kafka has the setting; our own begin with `headpond.`
 1. the topic's own settings (dynamic)
 2. this broker's dynamic settings
 3. the dynamic settings of all brokers
-4. the command line: `--listen`, `--advertise`, `--data-dir`, `--broker-id`, `--metrics-listen`, `--set name=value`
+4. the command line: `--listen`, `--advertise`, `--data-dir`, `--broker-id`, `--metrics-listen`, `--log-level`,
+   `--set name=value`
 5. the environment: `HEADPOND_LISTEN` and so on, `HEADPOND_SET=name=value,...`, or the setting's own variable:
    `HEADPOND_` and the name in capitals with underscores for dots, as in `{variable}`;
    of ours without the second `HEADPOND`, as in `{own_variable}`
-6. the TOML file of `--config` or `HEADPOND_CONFIG`: tables (`[log.segment]`, `bytes = 1`) or quoted names
-   (`"log.segment.bytes" = 1`)
+6. the file of `--config` or `HEADPOND_CONFIG`: TOML with tables (`[log.segment]`, `bytes = 1`) or quoted names
+   (`"log.segment.bytes" = 1`), or Kafka's `server.properties` (`log.segment.bytes=1`)
 7. the default
 
-`headpond config` prints what is in force and where it comes from. A wrong name or value is refused at the start.
+`headpond config` prints what is in force and where it comes from. A wrong name or value is refused at the start;
+in a properties file an unknown name is ignored with a warning, as Kafka does it.
 Dynamic settings are changed with Kafka's tools and clients while the broker runs: *cluster-wide* ones for one broker or
 for all, *per-broker* ones for one broker only, *read-only* ones not at all.
 """
