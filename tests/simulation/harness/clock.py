@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headpond.ports import TimerHandle
+from simulation.harness.loop import Life
 
 
 class _Timer:
@@ -87,19 +88,32 @@ class ManualClock:
 
 
 class LoopClock:
-    """``ports.Clock`` on the running loop's own time: virtual under a virtual loop."""
+    """``ports.Clock`` on the running loop's own time: virtual under a virtual loop. Its monotonic time may run faster
+    or slower (``run_at``) and never goes back; its wall clock may jump (``wall_offset_ms``). Timers belong to the life
+    that sets them, or to ``life``: a server's timers must not die with the client for whom it set them."""
 
-    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, now_ms: int = 1_700_000_000_000, *, life: Life | None = None) -> None:
         self.wall_offset_ms = now_ms
+        self._life = life
+        self._rate = 1.0
+        self._since = (0.0, 0.0)  # the loop's time and this clock's when the rate last changed
+
+    def run_at(self, rate: float) -> None:
+        self._since = (asyncio.get_running_loop().time(), self.monotonic())
+        self._rate = rate
 
     def now_ms(self) -> int:
         return self.wall_offset_ms + int(self.monotonic() * 1_000)
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        loop_s, own_s = self._since
+        return own_s + (asyncio.get_running_loop().time() - loop_s) * self._rate
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> TimerHandle:
-        return asyncio.get_running_loop().call_later(delay_s, callback)
+        loop = asyncio.get_running_loop()
+        if self._life is None:
+            return loop.call_later(delay_s / self._rate, callback)
+        return self._life.loop.call_on(self._life, loop.time() + delay_s / self._rate, callback)
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(seconds / self._rate)

@@ -212,6 +212,20 @@ class SimulatedDisk:
         """What a reader sees now, without faults."""
         return bytes(self._files[self._file_inode(path)])
 
+    def paths(self) -> list[str]:
+        """Of all files, sorted."""
+        found: list[str] = []
+
+        def visit(path: str, inode: int) -> None:
+            for name, child in self._directories[inode].items():
+                if child in self._directories:
+                    visit(f"{path}/{name}", child)
+                else:
+                    found.append(f"{path}/{name}")
+
+        visit("", ROOT)
+        return sorted(found)
+
     def durable_image(self) -> Image:
         """What is sure to survive a power cut."""
         return self._durable.image()

@@ -108,6 +108,11 @@ class StoreServer:
             found.timer.cancel()
             self._apply([Delete(key) for key in sorted(self._held) if self._held[key].lease == lease])
 
+    def prolong_leases(self) -> None:
+        """A new leader of the store gives each lease its whole time again."""
+        for lease in list(self._leases):
+            self.keep_lease(lease)
+
     def _plan_end(self, lease: int, ttl_ms: int) -> TimerHandle:
         return self._clock.call_later(ttl_ms / 1_000, lambda: self.end_lease(lease))
 
@@ -159,6 +164,10 @@ class SimulatedMetadataStore:
     def lose_next_answer(self, outcome: LostAnswer) -> None:
         """The next write, lease calls included, ends ``OutcomeUnknown``, having been done or not."""
         self._lost_answers.append(outcome)
+
+    def answer_all(self) -> None:
+        """No more answers are lost."""
+        self._lost_answers.clear()
 
     @property
     def is_reachable(self) -> bool:
@@ -216,9 +225,14 @@ class SimulatedMetadataStore:
 
     async def close(self) -> None:
         if not self._closed:
+            self.drop()
+            self._wake_watches()
+
+    def drop(self) -> None:
+        """The process that used it is gone: the server has nobody to tell any more."""
+        if not self._closed:
             self._closed = True
             self._server.on_change.remove(self._wake_watches)
-            self._wake_watches()
 
     # --- the way there and back ---------------------------------------------------------------------------------------
 
