@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from headpond.client import Client
-from headpond.client.admin import Admin
+from headpond.client.admin import Admin, ConfigResource
 from headpond.client.consumer import EARLIEST, Reader
 from headpond.client.fetched import FetchedBatch
 from headpond.client.group_admin import Groups
@@ -28,6 +28,7 @@ from simulation.plan import Options
 
 DATA_DIR = "/data"
 REST_S = 20.0
+UNFINISHED = ("Ongoing", "PrepareCommit", "PrepareAbort")
 OFFSET_ENTRY = struct.Struct(">ii")
 TIME_ENTRY = struct.Struct(">qi")
 
@@ -95,26 +96,30 @@ class LastLook:
         names = sorted((await client.metadata(None)).topics)
         places = await self._partitions(client, [name for name in names if not name.startswith("__")])
         admin = Admin(client)
-        starts = await admin.list_offsets(dict.fromkeys(places, EARLIEST), isolation="read_uncommitted")
-        ends = await admin.list_offsets(dict.fromkeys(places, LATEST), isolation="read_uncommitted")
-        stable = await admin.list_offsets(dict.fromkeys(places, LATEST), isolation="read_committed")
-        configs = {topic.name: dict(topic.configs) for topic in self._options.topics}
-        for tp, place in places.items():
-            self._history.final_logs[place] = FinalLog(
-                place=place,
-                log_start_offset=starts[tp].offset,
-                high_watermark=ends[tp].offset,
-                last_stable_offset=stable[tp].offset,
-                fetched=tuple(_batch(each.header, each.data) for each in await _read(client, tp, is_raw=True)),
-                committed=tuple(
-                    Seen(each.offset, each.timestamp_ms, each.key, each.value)
-                    for batch in await _read(client, tp, is_raw=False)
-                    for each in batch.records
-                ),
-                on_disk=(),
-                log_end_offset=ends[tp].offset,
-                configs=configs.get(tp.topic, {}),
-            )
+        configs = {name: await _configs(admin, name) for name in sorted({tp.topic for tp in places})}
+        while places:
+            starts = await admin.list_offsets(dict.fromkeys(places, EARLIEST), isolation="read_uncommitted")
+            ends = await admin.list_offsets(dict.fromkeys(places, LATEST), isolation="read_uncommitted")
+            stable = await admin.list_offsets(dict.fromkeys(places, LATEST), isolation="read_committed")
+            for tp, place in places.items():
+                self._history.final_logs[place] = FinalLog(
+                    place=place,
+                    log_start_offset=starts[tp].offset,
+                    high_watermark=ends[tp].offset,
+                    last_stable_offset=stable[tp].offset,
+                    fetched=tuple(_batch(each.header, each.data) for each in await _read(client, tp, is_raw=True)),
+                    committed=tuple(
+                        Seen(each.offset, each.timestamp_ms, each.key, each.value)
+                        for batch in await _read(client, tp, is_raw=False)
+                        for each in batch.records
+                    ),
+                    on_disk=(),
+                    log_end_offset=ends[tp].offset,
+                    configs=configs[tp.topic],
+                )
+            # Retention goes on: what it has changed meanwhile is read once more.
+            now = await admin.list_offsets(dict.fromkeys(places, EARLIEST), isolation="read_uncommitted")
+            places = {tp: place for tp, place in places.items() if now[tp].offset != starts[tp].offset}
 
     # --- by nobody's leave
 
@@ -148,6 +153,12 @@ class LastLook:
             self._history.final_logs[place].on_disk = tuple(batches)
 
 
+async def _configs(admin: Admin, topic: str) -> dict[str, str]:
+    """The topic's own, after whatever an administrator changed."""
+    entries = await admin.describe_configs(ConfigResource("topic", topic))
+    return {each.name: each.value or "" for each in entries if each.source == "dynamic topic"}
+
+
 async def _read(client: Client, tp: TopicPartition, *, is_raw: bool) -> list[FetchedBatch]:
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted" if is_raw else "read_committed"
     async with Reader(client, {tp: EARLIEST}, isolation=isolation, is_raw=is_raw) as reader:
@@ -158,9 +169,9 @@ def _batch(header: BatchHeader, data: memoryview) -> Batch:
     control: Literal["", "commit", "abort"] = ""
     if header.is_control:
         marker = read_end_txn_marker(data)
-        assert marker is not None
-        control = "abort" if marker.is_abort else "commit"
-    records = () if control else tuple(Seen(*record[:4]) for record in read_records(data))
+        if marker is not None:  # compaction leaves a header, for the producer's sake
+            control = "abort" if marker.is_abort else "commit"
+    records = () if header.is_control else tuple(Seen(*record[:4]) for record in read_records(data))
     return Batch(
         header.base_offset,
         header.last_offset,
@@ -195,7 +206,8 @@ def _index_entries(place: Place, kind: str, base: int, content: bytes) -> Iterat
 
 
 async def _open_transactions(client: Client) -> tuple[str, ...]:
-    return tuple(sorted(each.transactional_id for each in await Transactions(client).all() if each.is_open))
+    """Those that are ongoing or ending."""
+    return tuple(each.transactional_id for each in await Transactions(client).all() if each.state in UNFINISHED)
 
 
 async def _groups(client: Client) -> dict[str, GroupState]:

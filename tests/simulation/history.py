@@ -132,7 +132,7 @@ class DeleteOffsets(Operation):
 @dataclass(slots=True, kw_only=True)
 class Joined(Operation):
     """A member learned its part of a generation. ``invoked_s``: when it heard. ``leader``: of a classic generation, as
-    the join answer named it."""
+    the join answer named it; a static one by its instance id."""
 
     group: str
     member: str

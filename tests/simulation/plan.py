@@ -84,7 +84,7 @@ def draw_options(seed: int, workloads: list[str]) -> Options:
     kinds = [kind for kind in KINDS if flush == "ack" or kind not in LOSES_PAGES]
     enabled = tuple(kind for kind in kinds if chance.random() < 0.5) or (chance.choice(kinds),)
     chosen = tuple(name for name in workloads if chance.random() < 0.6) or (chance.choice(workloads),)
-    return Options(flush, enabled, chosen, _topics(chance), _settings(chance, flush))
+    return Options(flush, enabled, chosen, _topics(chance, chosen), _settings(chance, flush))
 
 
 def draw_plan(seed: int, options: Options) -> tuple[Fault, ...]:
@@ -94,7 +94,7 @@ def draw_plan(seed: int, options: Options) -> tuple[Fault, ...]:
     return tuple(KINDS[chance.choice(options.kinds)](chance, at_s, options.client_names) for at_s in times_s)
 
 
-def _topics(chance: random.Random) -> tuple[Topic, ...]:
+def _topics(chance: random.Random, workloads: tuple[str, ...]) -> tuple[Topic, ...]:
     small = ("internal.segment.bytes", str(chance.choice((2_000, 8_000, 100_000))))
     compacted = (
         ("cleanup.policy", "compact"),
@@ -102,11 +102,13 @@ def _topics(chance: random.Random) -> tuple[Topic, ...]:
         ("delete.retention.ms", str(chance.choice((0, 86_400_000)))),
         ("segment.ms", "2000"),
     )
+    copied = (Topic("source", chance.choice((1, 2)), (small,)), Topic("target", 1, (small,)))
     return (
         Topic("lasting", chance.choice((1, 3)), (small,)),
         Topic("compacted", chance.choice((1, 2)), (small, *compacted)),
         Topic("short", 1, (small, ("retention.ms", "4000"), ("segment.ms", "1000"), ("file.delete.delay.ms", "500"))),
         Topic("passing", chance.choice((1, 4)), (small,), is_lasting=False),
+        *(copied if "copying" in workloads else ()),
     )
 
 
@@ -115,8 +117,11 @@ def _settings(chance: random.Random, flush: str) -> tuple[tuple[str, str], ...]:
         ("headpond.flush", flush),
         ("offsets.topic.num.partitions", str(chance.choice((1, 3)))),
         ("transaction.state.log.num.partitions", str(chance.choice((1, 3)))),
+        ("transaction.abort.timed.out.transaction.cleanup.interval.ms", "1000"),
+        ("log.roll.ms", str(chance.choice((1_500, 604_800_000)))),
+        ("log.initial.task.delay.ms", "500"),
         ("log.retention.check.interval.ms", "1000"),
-        ("log.cleaner.backoff.ms", str(chance.choice((500, 15_000)))),
+        ("log.cleaner.backoff.ms", str(chance.choice((300, 1_000, 15_000)))),
         ("group.initial.rebalance.delay.ms", str(chance.choice((0, 500)))),
         ("group.min.session.timeout.ms", "1000"),
         ("group.consumer.min.session.timeout.ms", "1000"),

@@ -1,43 +1,120 @@
 """Looks into the running broker from outside: no product code knows of it.
 
-Every ``LOOK_EVERY_S`` the offsets of each partition are noted together, and the metadata image is compared with what
-the store's own history says at the image's revision.
+Every ``LOOK_EVERY_S`` the offsets of each partition are noted together, and the metadata image is compared with one
+that is made anew from what the store held at the image's revision. Alarms in the broker's log are troubles: a traceback
+of anything but a failing disk or store means a bug, however well the broker goes on.
 """
 
 from __future__ import annotations
 
+import hashlib
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from headpond.client import ClientError
+from headpond.cluster.image import MetadataImage
+from headpond.model import BrokerError
 from headpond.model.ids import id_text
+from headpond.ports import Listing
 from simulation.harness.hosts import BrokerHost
-from simulation.history import History, OffsetsSeen, Place
+from simulation.harness.loop import current_life
+from simulation.harness.metastore import StoreServer
+from simulation.history import History, ImageSeen, OffsetsSeen, Place
 
 LOOK_EVERY_S = 0.25
+EXPECTED_ALARMS = (OSError, BrokerError, ClientError)
 
 
-def watch_broker(broker: BrokerHost, history: History) -> None:
+class Probes:
     """From now on, through all lives of the broker's process."""
-    loop, nemesis = broker.world.loop, broker.world.nemesis
 
-    def look() -> None:
-        if broker.is_serving and broker.app is not None:
-            _note_offsets(broker, history)
-        loop.call_on(nemesis, loop.time() + LOOK_EVERY_S, look)
+    def __init__(self, broker: BrokerHost, history: History) -> None:
+        self._broker = broker
+        self._history = history
+        self._store_states = _StoreStates(broker.world.store)
+        self._image_seen: tuple[int, int] = (0, 0)
+        self._look()
 
-    loop.call_on(nemesis, loop.time(), look)
+    def _look(self) -> None:
+        loop = self._broker.world.loop
+        if self._broker.is_serving:
+            self._note_offsets(loop.time())
+            self._note_image(loop.time())
+        loop.call_on(self._broker.world.nemesis, loop.time() + LOOK_EVERY_S, self._look)
 
-
-def _note_offsets(broker: BrokerHost, history: History) -> None:
-    assert broker.app is not None
-    for replica in broker.app._replicas:
-        partition = replica.partition
-        if partition.is_leader:
-            log = partition.log
-            history.offsets_seen.append(
-                OffsetsSeen(
-                    broker.world.loop.time(),
-                    Place(log.tp.topic, id_text(log.topic_id), log.tp.partition),
-                    log.log_start_offset,
-                    partition.last_stable_offset,
-                    partition.high_watermark,
-                    log.log_end_offset,
+    def _note_offsets(self, now_s: float) -> None:
+        assert self._broker.app is not None
+        for replica in self._broker.app._replicas:
+            partition, log = replica.partition, replica.partition.log
+            if partition.is_leader and not log.tp.topic.startswith("__"):
+                self._history.offsets_seen.append(
+                    OffsetsSeen(
+                        now_s,
+                        Place(log.tp.topic, id_text(log.topic_id), log.tp.partition),
+                        log.log_start_offset,
+                        partition.last_stable_offset,
+                        partition.high_watermark,
+                        log.log_end_offset,
+                    )
                 )
+
+    def _note_image(self, now_s: float) -> None:
+        assert self._broker.app is not None
+        image = self._broker.app._image
+        if self._image_seen != (self._broker.lives, image.revision):
+            self._image_seen = (self._broker.lives, image.revision)
+            expected = self._store_states.digest_at(image.revision)
+            self._history.images_seen.append(
+                ImageSeen(now_s, self._broker.name, self._broker.lives, image.revision, _digest(image), expected)
             )
+
+
+class _StoreStates:
+    """What the store held at each of its revisions."""
+
+    def __init__(self, store: StoreServer) -> None:
+        self._store = store
+        self._listings: dict[int, Listing] = {}
+        self._digests: dict[int, str] = {}
+        store.on_change.append(self._changed)
+        self._changed()
+
+    def digest_at(self, revision: int) -> str:
+        if revision not in self._digests:
+            image = MetadataImage()
+            image.load(self._listings[revision])
+            self._digests[revision] = _digest(image)
+        return self._digests[revision]
+
+    def _changed(self) -> None:
+        self._listings[self._store.revision] = self._store.list("")
+
+
+def _digest(image: MetadataImage) -> str:
+    parts = [image.cluster_id, *(sorted(each.items()) for each in (image.topics, image.brokers, image.features))]
+    return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+@contextmanager
+def alarms(trouble: Callable[[str, str], None]) -> Iterator[None]:
+    """Inside, what the product logs with a traceback that no fault explains is a trouble of the life that runs."""
+    handler = _Alarms(trouble)
+    logger = logging.getLogger("headpond")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Alarms(logging.Handler):
+    def __init__(self, trouble: Callable[[str, str], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._trouble = trouble
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        life = current_life()
+        if error is not None and not isinstance(error, EXPECTED_ALARMS) and life is not None and not life.is_over:
+            self._trouble(life.name, f"logged: {record.getMessage()}: {error!r}")

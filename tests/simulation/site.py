@@ -31,6 +31,10 @@ class Topic(NamedTuple):
     is_lasting: bool = True
     """False: the admin workload deletes it and makes it anew."""
 
+    @property
+    def is_compacted(self) -> bool:
+        return ("cleanup.policy", "compact") in self.configs
+
 
 class Site:
     def __init__(
@@ -57,7 +61,7 @@ class Site:
         self._count = 0
         self._orders: dict[tuple[str, str, int], int] = defaultdict(int)
         self.succeeded_healed = 0
-        """Operations that were ok after all faults had ended."""
+        """Operations that were ok, and a progress, after all faults had ended."""
 
     @property
     def is_over(self) -> bool:
@@ -98,10 +102,11 @@ class Site:
         self.history.operations.append(operation)
         return operation
 
-    def ok(self, operation: Operation) -> None:
+    def ok(self, operation: Operation, *, is_progress: bool = True) -> None:
+        """``is_progress`` False: a workload that did only such things has got nowhere."""
         operation.ended_s = self.now_s
         operation.outcome = "ok"
-        if self._is_healed():
+        if is_progress and self._is_healed():
             self.succeeded_healed += 1
 
     def refused(self, operation: Operation, error: int) -> None:

@@ -31,7 +31,7 @@ from simulation.harness.metastore import StoreServer
 from simulation.harness.net import SimulatedNetwork
 from simulation.history import AdminChange, History, Trouble
 from simulation.plan import Options
-from simulation.probes import watch_broker
+from simulation.probes import Probes, alarms
 from simulation.site import Site
 from simulation.workloads import WORKLOADS
 
@@ -60,7 +60,8 @@ def play(seed: int, options: Options, plan: tuple[Fault, ...]) -> Run:
     try:
         stage = Stage(seed, options, plan)
         try:
-            stage.loop.run(stage.main(), until_s=UNTIL_S)
+            with alarms(stage.trouble):
+                stage.loop.run(stage.main(), until_s=UNTIL_S)
         except Stuck as error:
             stage.history.unconverged.append(f"stuck: {error}")
         stage.collect_errors()
@@ -124,7 +125,7 @@ class Stage:
 
     async def main(self) -> None:
         """On the driver's life; phases one after the other."""
-        watch_broker(self.broker, self.history)
+        Probes(self.broker, self.history)
         self.broker.start()
         await self._until(lambda: self.broker.is_serving, 10.0, "the broker serves at the beginning")
         self._observer.start()
@@ -211,6 +212,8 @@ class Stage:
     # --- for all
 
     def trouble(self, host: str, what: str) -> None:
+        if self.loop.is_over:  # coroutines of dead processes are being closed
+            return
         self.history.troubles.append(Trouble(self.loop.time(), host, what))
         self.note(f"TROUBLE at {host}: {what}")
 

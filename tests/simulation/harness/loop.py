@@ -17,10 +17,12 @@ import asyncio
 import contextvars
 import heapq
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
+CLOSES_MAX = 20
 T = TypeVar("T")
 _life: contextvars.ContextVar[Life] = contextvars.ContextVar("life")
 
@@ -138,6 +140,7 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
         self.events = 0
         self.trace = 0
         self.errors: list[LoopError] = []
+        self.is_over = False
         self.driver = self.new_life("driver")
         self.running = self.driver
 
@@ -284,18 +287,28 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
 
     def _bury(self) -> None:
         """The run is over: nothing is scheduled any more, and what is pending is closed without a word."""
+        self.is_over = True
         for life in self._lives:
             life.end()
         errors, self.errors = self.errors, []
+        hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
         for life in self._lives:
             for task in life.pending_tasks():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                try:
-                    task.get_coro().close()  # type: ignore[union-attr]
-                except BaseException:
-                    pass  # what its ``finally`` wants is no longer there
+                _close(task.get_coro())
+        sys.unraisablehook = hook
         self._timers.clear()
         self.errors = errors
+
+
+def _close(coroutine: Any) -> None:
+    """What its ``finally`` wants is no longer there, and may be waited for several times."""
+    for _ in range(CLOSES_MAX):
+        try:
+            coroutine.close()
+            return
+        except BaseException:
+            continue
 
 
 def current_life() -> Life | None:
