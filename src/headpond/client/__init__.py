@@ -5,7 +5,8 @@ connection.py   one connection, pipelined; versions.py: who speaks what
 security.py     TLS and SASL as values, security_settings.py: under Kafka's names (jaas.py); authentication.py: who we
                 are, by sasl.py and scram.py; handshake.py: what goes wrong, in words
 admin.py        topics, configs, offsets (offsets.py), each partition asked of its leader (routing.py)
-groups.py       consumer groups, and transactions.py, each asked of its coordinator (coordinators.py)
+group_admin.py  consumer groups, and transaction_admin.py, each asked of its coordinator (coordinators.py)
+group/          members of consumer groups, classic and KIP-848; consumer_protocol.py: what classic ones say in bytes
 transaction.py  a transaction of one's own; finished.py: batches that are ready, written into one or without
 producer.py     idempotent writes: outbox.py holds the batches, delivery.py gets them to their leaders
 consumer.py     reads; fetched.py: what an answer holds

@@ -16,7 +16,7 @@ from headpond.client.client import Client
 from headpond.client.errors import ClientError, error_code, raise_for, refusal
 from headpond.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, list_offsets
 from headpond.client.routing import ask_leaders, topics_of
-from headpond.client.waiting import Backoff
+from headpond.client.waiting import JitteredBackoff
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.schema.create_partitions import CreatePartitionsRequest
 from headpond.protocol.schema.create_topics import CreateTopicsRequest
@@ -272,7 +272,7 @@ class Admin:
     ) -> Any:
         """Send a change, again only where the broker said that it did nothing because it is not the controller."""
         until_s = self.client.clock.monotonic() + self.timeout_s
-        backoff = Backoff(self.client.random)
+        backoff = JitteredBackoff(self.client.random)
         target = node_id if node_id is not None else await self.client.controller_id()
         while True:
             left_s = until_s - self.client.clock.monotonic()

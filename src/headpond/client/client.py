@@ -25,7 +25,7 @@ from headpond.client.connection import FRAME_BYTES_MAX, Address, Connection, Not
 from headpond.client.errors import BrokerUnreachable, ClientClosed, ClientError, SecurityFailed, raise_for
 from headpond.client.metadata import BrokerView, Cluster, ClusterView
 from headpond.client.security import PLAINTEXT, Security
-from headpond.client.waiting import Backoff, within
+from headpond.client.waiting import JitteredBackoff, within
 from headpond.model import ErrorCode
 from headpond.ports import Clock, Network, Random, Tasks
 from headpond.protocol.frame_memory import FrameMemory, ReceiveBuffer
@@ -141,7 +141,7 @@ class Client:
     async def ask(self, message: Message, timeout_s: float | None = None, *, node_id: int | None = None) -> Any:
         """``request`` for what changes nothing: repeated when no answer comes, until time is up."""
         until_s = self.clock.monotonic() + (self.timeout_s if timeout_s is None else timeout_s)
-        backoff = Backoff(self.random)
+        backoff = JitteredBackoff(self.random)
         while True:
             try:
                 left_s = until_s - self.clock.monotonic()

@@ -26,16 +26,16 @@ from typing import Any, Literal
 
 from headpond.client.client import ATTEMPT_TIMEOUT_S_MAX, Client
 from headpond.client.errors import STALE_METADATA, ClientError, refusal
-from headpond.client.fetched import FetchedBatch, RecordView, cut_batches, records_of
+from headpond.client.fetched import FetchedBatch, RecordView, cut_batches
 from headpond.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, Isolation, list_offsets
 from headpond.client.refresh import Refresh
 from headpond.client.routing import is_worth_waiting, no_leader, topics_of
-from headpond.client.waiting import Alarm, Backoff
+from headpond.client.waiting import Alarm, JitteredBackoff
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
 from headpond.protocol.types import ZERO_UUID
 
-__all__ = ["EARLIEST", "LATEST", "FetchedBatch", "Reader", "RecordView", "records_of"]
+__all__ = ["EARLIEST", "LATEST", "FetchedBatch", "Reader", "RecordView"]
 
 FETCH_BY_NAME_VERSION_MAX = 12
 OffsetReset = Literal["error", "earliest", "latest"]
@@ -346,7 +346,7 @@ class _Partition:
 
     def __init__(self, client: Client, tp: TopicPartition, offset: int, end_offset: int | None) -> None:
         self._clock = client.clock
-        self._backoff = Backoff(client.random)
+        self._backoff = JitteredBackoff(client.random)
         self._failing_since_s: float | None = None
         self.tp = tp
         self.next_offset = offset

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from headpond.client.client import ATTEMPT_TIMEOUT_S_MAX, Client
+from headpond.client.client import ATTEMPT_TIMEOUT_S_MAX, MAIN_LANE, Client
 from headpond.client.errors import ClientError, refusal
-from headpond.client.waiting import Backoff
+from headpond.client.waiting import JitteredBackoff
 from headpond.model import ErrorCode
 from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from headpond.protocol.types import Message
@@ -34,6 +34,8 @@ class Coordinated(NamedTuple):
 
     kind: Kind
     key: str
+    lane: str = MAIN_LANE
+    """The connection that it is asked over; of its own for requests that may wait long."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.key}"
@@ -62,15 +64,16 @@ async def ask_coordinator(
 ) -> Any:
     """The response of its coordinator; error codes in it that a wait does not better are the caller's to read."""
     until_s = client.clock.monotonic() + timeout_s
-    backoff = Backoff(client.random)
+    backoff = JitteredBackoff(client.random)
     while True:
         left_s = max(0.0, until_s - client.clock.monotonic())
         is_sent = False
         try:
-            node_id = await find_coordinator(client, *what, min(left_s, ATTEMPT_TIMEOUT_S_MAX))
+            node_id = await find_coordinator(client, what.kind, what.key, min(left_s, ATTEMPT_TIMEOUT_S_MAX))
             is_sent = True
+            left_s = max(0.0, until_s - client.clock.monotonic())
             attempt_s = min(left_s, ATTEMPT_TIMEOUT_S_MAX) if may_repeat else left_s
-            response = await client.request(request, node_id, attempt_s, version_max=version_max)
+            response = await client.request(request, node_id, attempt_s, version_max=version_max, lane=what.lane)
             failed = [code for code in codes_of(response) if code in ELSEWHERE or code in also_retried]
             outcome: ClientError | None = refusal(failed[0], str(what)) if failed else None
         except ClientError as error:
@@ -92,7 +95,7 @@ async def ask_all_brokers(client: Client, request: Message, what: str, timeout_s
     until_s = client.clock.monotonic() + timeout_s
 
     async def ask_one(node_id: int) -> Any:
-        backoff = Backoff(client.random)
+        backoff = JitteredBackoff(client.random)
         while True:
             response = await client.ask(request, until_s - client.clock.monotonic(), node_id=node_id)
             pause_s = backoff.next_s()

@@ -20,7 +20,7 @@ from headpond.client.errors import STALE_METADATA, ClientClosed, ClientError, Re
 from headpond.client.outbox import NOBODY, Identity, Memory, Outgoing, PartitionQueue
 from headpond.client.refresh import Refresh
 from headpond.client.routing import no_leader, topics_of
-from headpond.client.waiting import Alarm, Backoff
+from headpond.client.waiting import Alarm, JitteredBackoff
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.schema.init_producer_id import InitProducerIdRequest
 from headpond.protocol.schema.produce import ProduceRequest, ProduceResponse
@@ -70,7 +70,7 @@ class Sender:
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._active: dict[TopicPartition, PartitionQueue] = {}  # those with batches, in the order of their turns
         self._in_flight: dict[int, int] = {}
-        self._backoffs: dict[TopicPartition, Backoff] = {}
+        self._backoffs: dict[TopicPartition, JitteredBackoff] = {}
         self._is_asking_id = False
         self._identity = identity
         self._transactional_id = transactional_id
@@ -194,7 +194,7 @@ class Sender:
 
     async def _ask_identity(self) -> None:
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_TRANSACTION_TIMEOUT_MS)
-        backoff = Backoff(self._client.random)
+        backoff = JitteredBackoff(self._client.random)
         try:
             while self._active:  # until all have failed: each batch has its own patience
                 try:
@@ -354,7 +354,7 @@ class Sender:
         if not (error.is_retriable and may_repeat):
             self._fail(queue, error, record_errors)
             return
-        backoff = self._backoffs.setdefault(queue.tp, Backoff(self._client.random))
+        backoff = self._backoffs.setdefault(queue.tp, JitteredBackoff(self._client.random))
         queue.retry_at_s = self._clock.monotonic() + backoff.next_s()
         if queue.retry_at_s >= batch.created_at_s + self._delivery_timeout_s:
             self._fail(queue, error)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from headpond.client.errors import ClientError
@@ -212,8 +212,3 @@ class AbortedTransactions:
         if marker is not None and marker.is_abort:
             self._open.discard(header.producer_id)
         return False
-
-
-def records_of(batches: Sequence[FetchedBatch]) -> list[RecordView]:
-    """All records of some batches, in order."""
-    return [record for batch in batches for record in batch.records]

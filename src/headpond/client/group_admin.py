@@ -11,14 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from headpond.client.client import Client
+from headpond.client.consumer_protocol import read_assignment
 from headpond.client.coordinators import Coordinated, ask_all_brokers, ask_coordinator, find_coordinator
 from headpond.client.errors import ClientError, refusal
 from headpond.client.routing import topics_of
 from headpond.model import ErrorCode, TopicPartition
-from headpond.protocol.codec import decoder
-from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.schema.consumer_group_describe import ConsumerGroupDescribeRequest
-from headpond.protocol.schema.consumer_protocol import ConsumerProtocolAssignment
 from headpond.protocol.schema.delete_groups import DeleteGroupsRequest
 from headpond.protocol.schema.describe_groups import DescribeGroupsRequest
 from headpond.protocol.schema.list_groups import ListGroupsRequest
@@ -30,10 +28,6 @@ BY_NAME_VERSION_MAX = 9
 UNDECIDED = frozenset({ErrorCode.UNSTABLE_OFFSET_COMMIT})
 CONSUMER = "consumer"
 EMPTY_STATES = ("Empty", "Dead")
-
-VERSION_BYTES = 2
-
-_read_assignment = decoder(ConsumerProtocolAssignment, 0)
 
 
 class ListedGroup(NamedTuple):
@@ -70,8 +64,8 @@ class GroupDescription(NamedTuple):
 
 class GroupOffset(NamedTuple):
     offset: int
-    leader_epoch: int
-    metadata: str
+    leader_epoch: int = -1
+    metadata: str = ""
 
 
 class Groups:
@@ -137,7 +131,7 @@ class Groups:
                 one.group_instance_id,
                 one.client_id,
                 one.client_host.removeprefix("/"),
-                _assigned(one.member_assignment) if group.protocol_type == CONSUMER else [],
+                read_assignment(one.member_assignment) if group.protocol_type == CONSUMER else [],
             )
             for one in group.members
         ]
@@ -249,16 +243,3 @@ def _codes_of_groups(response: Any) -> list[int]:
 def _raise_for(group: Any, group_id: str) -> None:
     if group.error_code:
         raise refusal(group.error_code, f"group {group_id}", getattr(group, "error_message", None))
-
-
-def _assigned(data: bytes) -> list[TopicPartition]:
-    """What a classic consumer was given. Its bytes are the clients' own affair: those that we can't read are none."""
-    try:
-        assignment, _ = _read_assignment(data, VERSION_BYTES)  # newer versions only append
-    except MalformedMessage:
-        return []
-    return sorted(
-        TopicPartition(topic.topic, partition)
-        for topic in assignment.assigned_partitions
-        for partition in topic.partitions
-    )

@@ -29,7 +29,7 @@ from headpond.client.metadata import TopicView
 from headpond.client.outbox import Delivery, Memory, Outgoing, Record, RecordPlace, size_bytes_max
 from headpond.client.partitioner import StickyPartitions, partition_for_key
 from headpond.client.routing import is_worth_waiting, no_leader
-from headpond.client.waiting import Backoff, within
+from headpond.client.waiting import JitteredBackoff, within
 from headpond.model import ErrorCode, TopicPartition
 from headpond.protocol.records.compression import CODEC_NAMES
 
@@ -181,7 +181,7 @@ class Producer:
         started_s = clock.monotonic()
         self._ask_again_at_s[name] = started_s + METADATA_AGE_S_MAX
         timeout_s = self._client.timeout_s
-        backoff = Backoff(self._client.random)
+        backoff = JitteredBackoff(self._client.random)
         while True:
             left_s = started_s + timeout_s - clock.monotonic()
             try:

@@ -11,7 +11,7 @@ from typing import Any
 
 from headpond.client.client import Client
 from headpond.client.errors import ClientError
-from headpond.client.waiting import Backoff
+from headpond.client.waiting import JitteredBackoff
 
 
 class Refresh:
@@ -19,7 +19,7 @@ class Refresh:
         self._client = client
         self._timeout_s = timeout_s
         self._wake = wake
-        self._backoff = Backoff(client.random)
+        self._backoff = JitteredBackoff(client.random)
         self._stale: set[str] = set()
         self._is_asking = False
 

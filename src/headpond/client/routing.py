@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from headpond.client.client import Client
 from headpond.client.errors import STALE_METADATA, ClientError
-from headpond.client.waiting import Backoff
+from headpond.client.waiting import JitteredBackoff
 from headpond.model import ErrorCode, TopicPartition
 
 UNKNOWN_TOPIC_PATIENCE_S = 3.0
@@ -31,7 +31,7 @@ async def ask_leaders(
     that a thing is asked twice.
     """
     started_s = client.clock.monotonic()
-    backoff = Backoff(client.random)
+    backoff = JitteredBackoff(client.random)
     results: dict[TopicPartition, R | ClientError] = {}
     left = dict(wanted)
     stale = {tp.topic for tp in left if client.cluster.leader(tp) is None}

@@ -53,7 +53,6 @@ class OpenProducer(NamedTuple):
     producer_epoch: int
     coordinator_epoch: int
     start_offset: int
-    last_timestamp_ms: int
 
 
 class Transactions:
@@ -136,7 +135,6 @@ class Transactions:
                             each.producer_epoch,
                             each.coordinator_epoch,
                             each.current_txn_start_offset,
-                            each.last_timestamp,
                         )
                         for each in one.active_producers
                         if each.current_txn_start_offset >= 0

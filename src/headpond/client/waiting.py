@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TypeVar
 
-from headpond.model import backoff
+from headpond.model.backoff import Backoff
 from headpond.ports import Clock, Random, TimerHandle
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ async def within(clock: Clock, seconds: float, future: asyncio.Future[T]) -> T:
     return future.result()
 
 
-class Backoff(backoff.Backoff):
+class JitteredBackoff(Backoff):
     """Pauses that double from 50 ms to 1 s, a fifth of each left to chance so that clients do not come in step."""
 
     def __init__(self, random: Random) -> None:

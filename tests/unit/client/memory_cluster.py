@@ -29,6 +29,7 @@ from headpond.protocol.schema.produce import ProduceResponse
 from headpond.runtime.tasks import LoopTasks
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
+from simulation.harness.turns import settle
 from support.other_side import encode_response_header, stamp
 
 T = TypeVar("T")
@@ -124,8 +125,7 @@ class MemoryCluster:
             task = asyncio.ensure_future(body())
             await self._run_until(task)
             result = task.result()
-            for _ in range(5):
-                await asyncio.sleep(0)
+            await settle(5)
             assert len(self.tasks) == 0, "tasks were left running"
             return result
 

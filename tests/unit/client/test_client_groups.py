@@ -18,7 +18,7 @@ from headpond.protocol.schema.find_coordinator import FindCoordinatorResponse
 from headpond.protocol.schema.list_groups import ListGroupsResponse
 from headpond.protocol.schema.offset_commit import OffsetCommitResponse
 from headpond.protocol.schema.offset_fetch import OffsetFetchResponse
-from unit.client.memory_cluster import DROP_AFTER, MemoryCluster
+from unit.client.memory_cluster import DROP_AFTER, SWALLOW, MemoryCluster
 
 ORDERS = TopicPartition("orders", 0)
 E = ErrorCode
@@ -113,6 +113,19 @@ def test_a_coordinator_that_never_gets_ready_is_given_up_when_time_is_up() -> No
         cluster.run(lambda client: Groups(client).offsets("billing"))
     assert failed.value.code is E.COORDINATOR_LOAD_IN_PROGRESS
     assert cluster.clock.monotonic() <= 6.0
+
+
+def test_the_time_in_which_the_coordinator_is_looked_for_counts() -> None:
+    cluster = GroupCluster()
+
+    def slow(node: int, request: Any) -> str | None:
+        if type(request).__name__ == "FindCoordinatorRequest":
+            cluster.clock.stall(4.0)
+        return SWALLOW if type(request).__name__ == "DeleteGroupsRequest" else None
+
+    cluster.faults = slow
+    deleted = cluster.run(lambda client: Groups(client).delete(["billing"]))
+    assert deleted["billing"] is not None and cluster.clock.monotonic() <= 6.0
 
 
 def test_a_refusal_that_waiting_does_not_better_comes_at_once() -> None:
