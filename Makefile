@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 WHOLE := $(VENV)/.whole
 
-.PHONY: run demo test test-core test-spark test-long spark-test spark-chaos chaos lint interop container-test parity-record setup clean
+.PHONY: run demo test test-core test-simulation simulate ablations test-spark test-long spark-test spark-chaos chaos lint interop container-test parity-record setup clean
 
 setup: $(WHOLE)
 
@@ -26,19 +26,36 @@ $(WHOLE): $(CORE)
 
 # Nothing but the broker's one line goes to stdout.
 run: $(CORE)
-	@echo "The command headpond is $(BIN)/headpond: call it so from another terminal." >&2
+	@echo 'The command headpond is $(CURDIR)/$(BIN)/headpond. In another terminal:' >&2
+	@echo '  export PATH="$(CURDIR)/$(BIN):$$PATH"' >&2
 	@$(BIN)/headpond serve
 
-# The whole product in less than 30 minutes on 2 cores: the core, what of Spark needs no JVM, then Spark itself. Skipped
+# The whole product in less than 30 minutes on 2 cores: the core, what of Spark needs no JVM, simulated runs, then Spark itself. Skipped
 # tests are listed with their reasons: they need `make interop`, or a system that this one is not.
-test: test-core test-spark
+test: test-core test-simulation test-spark
 
 # Three at a time: most tests wait for a broker to start or a disk to sync.
 test-core: $(WHOLE)
-	$(BIN)/pytest -n 3 --dist loadfile -rfEs -m 'not jvm and not long' --at-least tests/spark=$(SPARK_TESTS_WITHOUT_JVM)
+	$(BIN)/pytest -n 3 --dist loadfile -rfEs -m 'not jvm and not long and not simulation' --at-least tests/spark=$(SPARK_TESTS_WITHOUT_JVM)
 
-# One process and one session: source, sink with a kill of each kind of victim, pipelines, lake. Topics made by chance name
-# their seed when a comparison fails: HEADPOND_SPARK_SEED takes it.
+# 200 seeds of the simulator, and the planted bugs that it must find; `make simulate` plays more.
+test-simulation: $(WHOLE)
+	$(BIN)/pytest tests/simulation -n 2 -rfEs -m 'simulation and not long'
+
+# The real broker under seeded faults, on all cores, until the first failure: SEEDS many from FIRST on, or one SEED with
+# everything that happened in it.
+SEEDS ?= 1000
+FIRST ?= 1
+simulate: $(WHOLE)
+	@cd tests && ../$(BIN)/python -m simulation.run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS) --first $(FIRST))
+
+# Each planted bug under the ordinary faults, until it is found, in at most 500 seeds; half an hour.
+ablations: $(WHOLE)
+	@cd tests && ../$(BIN)/python -m simulation.ablations
+
+# One process and one session: source, sink with a kill of a Python worker, of the JVM and of the driver (an executor's needs
+# a cluster: `make spark-test` has it), pipelines, lake. Topics made by chance name their seed when a comparison fails:
+# HEADPOND_SPARK_SEED takes it.
 test-spark: $(WHOLE)
 	$(BIN)/pytest tests/spark -rfEs -m 'jvm and tier and not long' --at-least tests/spark=$(SPARK_TESTS_WITH_JVM)
 
@@ -80,9 +97,11 @@ interop: $(WHOLE)
 	@command -v java >/dev/null || { echo "make interop needs java 17 or newer" >&2; exit 1; }
 	$(WITH_KAFKA) $(BIN)/pytest -m interop -rfEs
 
-# The steps of Containerfile in a Debian root made with debootstrap, as uid 65532 and with a read-only root; needs root.
+# The steps of Containerfile in a Debian root made with debootstrap, as uid 65532 and with a read-only root; needs root
+# and the network, and fails where it has to leave them out.
 container-test: $(WHOLE)
-	HEADPOND_TEST_DOWNLOADS=1 $(BIN)/pytest tests/system/test_system_container.py -v -rfEs
+	HEADPOND_TEST_DOWNLOADS=1 $(BIN)/pytest tests/system/test_system_container.py -v -rfEs --at-least tests/system=$(CONTAINER_TESTS)
+CONTAINER_TESTS := 8
 
 # The answers of a real Kafka that `make test` compares ours with, recorded anew; FAMILY="fetch topics" for some of them.
 parity-record: $(WHOLE)

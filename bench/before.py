@@ -1,6 +1,7 @@
 """Headpond as it was at a commit: a work tree and an environment of its own in bench/build/before, made on first use.
 
 build(commit)      check the commit out and install it, unless that is what is there already
+revision()         what is measured here; is_in_history(revision): whether it can be found later
 program()          the console script that the tree itself declares, whatever the package is called by now
 """
 
@@ -64,6 +65,15 @@ def revision() -> str:
     except CannotBuild:
         return "unknown"
     return f"{commit} with changes" if changed else commit
+
+
+def is_in_history(commit: str) -> bool:
+    """Whether what is here grew out of it, with or without changes: others can look it up."""
+    try:
+        _run("git", "-C", str(HERE), "merge-base", "--is-ancestor", commit.split()[0], "HEAD")
+    except CannotBuild:
+        return False
+    return True
 
 
 def _run(*command: str) -> str:

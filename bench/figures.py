@@ -102,7 +102,7 @@ def caption(measured: Sequence[Row]) -> str:
     )
     kafka = each(lambda run: (run["versions"] or {}).get("Apache Kafka", "of an unknown version"))
     return (
-        f"Best (median) of {runs} runs in turns, {each(lambda run: run['date'])}; Apache Kafka {kafka}, warmed up "
+        f"Best (median) of {runs} interleaved runs, {each(lambda run: run['date'])}; Apache Kafka {kafka}, warmed up "
         f"under the same load; {machine}, shared with the load generator."
     )
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from headpond.config.definition import LONG_MAX, TYPE_NAMES, Setting
 from headpond.config.documentation import documentation
-from headpond.config.known.broker import OWN_DEFAULTS
-from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.of_topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.used import OWN_DEFAULTS
 from headpond.config.registry import broker_settings
 from headpond.config.sources import variable_of
 from headpond.config.without_effect import security_reason

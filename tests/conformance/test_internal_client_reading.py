@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 from confluent_kafka import Producer as ConfluentProducer
 
 from headpond.client import Client, ClientError
 from headpond.client.admin import EARLIEST, LATEST, MAX_TIMESTAMP, Admin
-from headpond.client.consumer import Reader, RecordView, records_of
+from headpond.client.consumer import FetchedBatch, Reader, RecordView
 from headpond.client.offsets import Isolation
 from headpond.model import ErrorCode, TopicPartition
 from support.broker import BrokerProcess
@@ -18,6 +18,10 @@ from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient
 from support.internal_client import run_with_client
 from support.waiting import eventually
+
+
+def records_of(batches: Sequence[FetchedBatch]) -> list[RecordView]:
+    return [record for batch in batches for record in batch.records]
 
 
 async def read(

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from headpond.testing import Broker, BrokerFailed
-from headpond.testing.records import Record
+from headpond.testing import Broker, BrokerFailed, StoredRecord
 from interop.oracle import ROOT
 from interop.programs import DOWNLOAD_S, HERE, require
 from support.waiting import eventually
@@ -60,7 +59,7 @@ class Framework:
 
         return eventually(holds, what=lambda: f"{what}\n{self.log()}", deadline_s=WAIT_S, retry_on=(OSError,))
 
-    def written(self, broker: Broker, topic: str, at_least: int) -> list[Record]:
+    def written(self, broker: Broker, topic: str, at_least: int) -> list[StoredRecord]:
         """What is committed in a topic of the framework's, when there is so much."""
         try:
             return broker.consume(topic, at_least=at_least, timeout_s=WAIT_S)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headpond.testing.records import Record
+from headpond.testing import Record, StoredRecord
 from interop.frameworks import Framework, Frameworks, held_back, rest
 from interop.oracle import two_free_ports
 from support.broker import BrokerProcess
@@ -75,7 +75,7 @@ def append(file: Path, first: int, end: int) -> None:
         lines.write("".join(f"{n}\n" for n in range(first, end)))
 
 
-def numbers(records: list[Record]) -> list[int]:
+def numbers(records: list[StoredRecord]) -> list[int]:
     return [int(record.value or -1) for record in records]
 
 

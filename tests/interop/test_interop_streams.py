@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from headpond.testing.records import Record
+from headpond.testing import Record, StoredRecord
 from interop.frameworks import Framework, Frameworks, held_back
 from support.broker import BrokerProcess
 from support.cli import Cli
@@ -68,7 +68,7 @@ def as_text(data: Any) -> str:
     return data.decode()
 
 
-def pairs(records: list[Record]) -> list[tuple[str, str]]:
+def pairs(records: list[StoredRecord]) -> list[tuple[str, str]]:
     return sorted((as_text(record.key), as_text(record.value)) for record in records)
 
 

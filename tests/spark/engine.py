@@ -7,13 +7,13 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from headpond.spark.source.options import parse_options
+from headpond.spark.reading.options import parse_options
 from headpond.spark.source.stream import StreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from headpond.spark.source.offsets import Document
+    from headpond.spark.reading.offsets import Document
 
 COLUMNS = ("value", "partition", "offset")
 

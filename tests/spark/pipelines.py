@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from headpond.spark.pipeline.load import load_pipeline
-from headpond.testing import Broker, Record
+from headpond.testing import Broker, StoredRecord
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -55,5 +55,5 @@ def json_values(broker: Broker, topic: str, at_least: int) -> list[Any]:
     return [json.loads(record.value or b"null") for record in broker.consume(topic, at_least=at_least)]
 
 
-def headers_of(record: Record) -> dict[str, str]:
-    return {name: (value or b"").decode() for name, value in record.headers}  # type: ignore[union-attr, misc]
+def headers_of(record: StoredRecord) -> dict[str, str]:
+    return {name: (value or b"").decode() for name, value in record.headers}

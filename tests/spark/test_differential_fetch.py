@@ -10,11 +10,11 @@ import pytest
 
 from headpond.client.fetched import FetchedBatch
 from headpond.spark.kafka.link import Link
-from headpond.spark.source.cluster import bounds_of_batch
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.options import SourceOptions, parse_options
-from headpond.spark.source.planning import limit_in_proportion, ranges_between, split
-from headpond.spark.source.reading import fetch_range
+from headpond.spark.reading.cluster import bounds_of_batch
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.options import SourceOptions, parse_options
+from headpond.spark.reading.planning import limit_in_proportion, ranges_between, split
+from headpond.spark.reading.range_reader import fetch_range
 from spark.random_topics import ISOLATIONS, RandomTopic, Row, random_topics
 from spark.reads import options_of
 

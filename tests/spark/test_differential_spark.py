@@ -21,15 +21,15 @@ pytest.importorskip("numba")
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headpond.spark.reading.options import parse_options
 from headpond.spark.source.batch import BatchReader
-from headpond.spark.source.options import parse_options
 from spark.engine import Engine
 from spark.lake_support import Pipelines, share_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headpond.spark.source.offsets import Document
+    from headpond.spark.reading.offsets import Document
 
 TOPICS = 3
 SHORT_FORM = pytest.mark.tier

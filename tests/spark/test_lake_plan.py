@@ -10,7 +10,7 @@ from headpond.spark.lake.archive_plan import TASK_RECORDS_MIN, growing_files, pa
 from headpond.spark.lake.restore_state import new_restore, with_chunk_done, with_next_chunk
 from headpond.spark.lake.restore_state import starts_of as restore_starts
 from headpond.spark.lake.state import Hole, LakeFile, Reach, Span, TopicState
-from headpond.spark.source.offsets import Offsets
+from headpond.spark.reading.offsets import Offsets
 
 ID = bytes(range(16))
 

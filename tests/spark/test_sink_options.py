@@ -9,11 +9,11 @@ import pytest
 
 from headpond.spark.kafka import option_names as names
 from headpond.spark.kafka.errors import WrongOption
+from headpond.spark.reading.options import parse_include_headers, parse_options
 from headpond.spark.sink.addresses import shown
 from headpond.spark.sink.errors import SinkFailed
 from headpond.spark.sink.folders import staging_location
 from headpond.spark.sink.options import SinkOptions, parse_sink_options
-from headpond.spark.source.options import parse_include_headers, parse_options
 
 MINIMUM = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 

@@ -14,8 +14,8 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
+from headpond.spark.reading.options import parse_options
 from headpond.spark.source.batch import BatchReader
-from headpond.spark.source.options import parse_options
 
 LARGE_BYTES = 10_000_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -8,7 +8,7 @@ import pytest
 
 from headpond.model import TopicPartition
 from headpond.spark.kafka.errors import WrongCheckpoint
-from headpond.spark.source.offsets import Offsets, check_first, read_document, start_document
+from headpond.spark.reading.offsets import Offsets, check_first, read_document, start_document
 
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))
 

@@ -13,8 +13,8 @@ from headpond.model import TopicPartition
 from headpond.ports import Tls
 from headpond.spark.kafka import option_names as names
 from headpond.spark.kafka.errors import WrongOption
-from headpond.spark.source.options import SourceOptions, parse_include_headers, parse_options
-from headpond.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, specs_of
+from headpond.spark.reading.options import SourceOptions, parse_include_headers, parse_options
+from headpond.spark.reading.positions import AtOffsets, AtTimestamps, Everywhere, specs_of
 
 MINIMUM = {"kafka.bootstrap.servers": "127.0.0.1:9092", "subscribe": "orders"}
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)

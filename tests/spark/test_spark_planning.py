@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from headpond.model import TopicPartition
 from headpond.spark.kafka.errors import DataLost
-from headpond.spark.source.data_loss import compare, late_arrivals, report
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.options import Rate
-from headpond.spark.source.planning import OffsetRange, is_too_little, limit_in_proportion, ranges_between, split
+from headpond.spark.reading.losses import report
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.options import Rate
+from headpond.spark.reading.planning import OffsetRange, is_too_little, limit_in_proportion, ranges_between, split
+from headpond.spark.source.data_loss import compare, late_arrivals
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 ID, OTHER_ID = bytes(range(16)), bytes(range(1, 17))

@@ -15,9 +15,9 @@ pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
 pytest.importorskip("numba")
 
-from headpond.spark.source.options import parse_options
-from headpond.spark.source.planning import OffsetRange
-from headpond.spark.source.reading import read_range
+from headpond.spark.reading.options import parse_options
+from headpond.spark.reading.planning import OffsetRange
+from headpond.spark.reading.range_reader import read_range
 
 
 def test_where_the_reader_stands_is_asked_on_its_own_thread(

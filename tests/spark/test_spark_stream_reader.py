@@ -25,12 +25,12 @@ pytest.importorskip("numba")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 from headpond.spark.kafka.errors import DataLost, WrongCheckpoint
-from headpond.spark.source import cluster
-from headpond.spark.source.cluster import FoundPartitions
+from headpond.spark.reading import cluster
+from headpond.spark.reading.cluster import FoundPartitions
 from spark.engine import Engine, offsets_of
 
 if TYPE_CHECKING:
-    from headpond.spark.source.offsets import Document
+    from headpond.spark.reading.offsets import Document
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_a_read_that_ends_early_is_an_error_whatever_the_reason(
 
 
 def test_a_task_goes_on_where_it_was_when_its_broker_was_killed(topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headpond.spark.source.reading.BUFFER_BYTES_MAX", 1)
+    monkeypatch.setattr("headpond.spark.reading.range_reader.BUFFER_BYTES_MAX", 1)
     sent = [f"{number:04}" + "x" * 1_000 for number in range(300)]
     with Broker() as broker:
         for number in range(0, len(sent), 20):  # many batches, each larger than an answer may be

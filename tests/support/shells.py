@@ -11,6 +11,7 @@ import pytest
 
 from headpond.cli.common.arguments import BOOTSTRAP_VARIABLE
 from headpond.cli.completion.command import script
+from headpond.cli.main import whole_parser
 from support.broker import headpond_environment
 from support.installed import installed
 
@@ -39,7 +40,7 @@ def offered(shell: str, folder: Path, *words: str, bootstrap: str = NOBODY) -> l
     if not installed(shell):
         pytest.skip(f"{shell} is not installed and could not be (tests/support/install_debian.sh)")
     file = folder.parent / f"headpond.{shell}"
-    file.write_text(script(shell))
+    file.write_text(script(shell, whole_parser()))
     command = folder.parent / "programs" / "headpond"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m headpond "$@"\n')

@@ -367,9 +367,11 @@ def test_a_user_s_test_passes_a_strict_type_checker(tmp_path: Path) -> None:
     user = tmp_path / "test_user.py"
     user.write_text(
         """
+import json
+
 import pytest
 
-from headpond.testing import Broker, BrokerFailed, Record, StartFailed, TopicNotCreated
+from headpond.testing import Broker, BrokerFailed, Record, Sendable, StartFailed, StoredRecord, TopicNotCreated
 
 
 @pytest.fixture(scope="session")
@@ -377,9 +379,22 @@ def headpond_settings() -> dict[str, object]:
     return {"num.partitions": 3}
 
 
+def test_what_is_read_is_bytes(headpond_broker: Broker, headpond_topic: str) -> None:
+    wanted: list[Sendable] = ['{"id": 1}', Record("2", key="k", headers={"a": "b"})]
+    headpond_broker.produce(headpond_topic, wanted)
+    for record in headpond_broker.consume(headpond_topic):
+        assert record.value is not None
+        text: str = record.value.decode()
+        json.loads(record.value)
+        key: bytes | None = record.key
+        sources: list[str] = [name for name, value in record.headers if value is not None and value.decode()]
+        ends: dict[tuple[str, int], int] = {(record.topic, record.partition): record.offset + 1}
+        headpond_broker.produce("copy", [record])
+
+
 @pytest.mark.headpond(settings={"message.max.bytes": 1000})
 def test_orders(fresh_headpond_broker: Broker, headpond_topic: str) -> None:
-    written: list[Record] = fresh_headpond_broker.produce(headpond_topic, ["a", b"b", ("k", None), Record("c")])
+    written: list[StoredRecord] = fresh_headpond_broker.produce(headpond_topic, ["a", b"b", ("k", None), Record("c")])
     assert [record.value for record in fresh_headpond_broker.consume(headpond_topic)] == [b"a", b"b", None, b"c"]
     with pytest.raises(TopicNotCreated) as refused:
         fresh_headpond_broker.create_topic(headpond_topic, cleanup_policy="compact")
@@ -425,8 +440,8 @@ def test_orders(headpond_broker: Broker) -> None:
     )
     lines = [line for line in checked.stdout.splitlines() if line.startswith("test_")]
     assert [line for line in lines if line.startswith("test_user.py")] == [
-        'test_user.py:24: note: Revealed type is "headpond.testing.broker.Broker"',
-        'test_user.py:26: note: Revealed type is "int | None"',
+        'test_user.py:39: note: Revealed type is "headpond.testing.broker.Broker"',
+        'test_user.py:41: note: Revealed type is "int"',
     ], checked.stdout
     errors = [line.split(":")[1] for line in lines if line.startswith("test_wrong.py") and ": error:" in line]
     assert errors == ["2", "6", "7"], checked.stdout

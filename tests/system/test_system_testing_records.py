@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from headpond.testing import Broker, BrokerFailed, Record
+from headpond.testing import Broker, BrokerFailed, Record, StoredRecord
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +38,13 @@ def test_what_is_written_is_read_as_it_is(broker: Broker, topic_name: str) -> No
     ]
     assert [one.offset for one in read] == [one.offset for one in written] == [0, 1, 2, 3, 4]
     assert read[-1] == written[-1] == Record(b"all", b"k", (("a", b"1"), ("b", None)), 5, 0, 4, topic_name)
+
+
+def test_what_was_read_can_be_written_again(broker: Broker, topic_name: str) -> None:
+    broker.produce(topic_name, [Record("all", key="k", headers={"a": "1"}, timestamp_ms=5)])
+    (read,) = broker.consume(topic_name)
+    (again,) = broker.produce(topic_name, [read])
+    assert again == read._replace(offset=read.offset + 1)
 
 
 def test_records_come_by_partition_and_offset_and_can_be_chosen(broker: Broker, topic_name: str) -> None:
@@ -71,7 +78,7 @@ def test_records_that_do_not_come_are_missed_with_those_that_did(broker: Broker,
 
 
 def test_it_may_be_called_inside_a_running_loop(broker: Broker, topic_name: str) -> None:
-    async def main() -> list[Record]:
+    async def main() -> list[StoredRecord]:
         broker.produce(topic_name, ["a"])
         return broker.consume(topic_name)
 

@@ -1,7 +1,7 @@
 """The code's structure, checked: no import cycle between rooms, no long functions, no large files.
 
 A room is a folder of src/headpond, two levels deep: ``storage/log``, ``broker/net``. What counts as an import is what
-runs: imports inside functions count, and so do those of modules that are named in strings (a route leads to a handler).
+runs: imports inside functions count, and so do those of modules that are named in strings (``named_in_strings``).
 Imports for annotations only (under ``TYPE_CHECKING``) do not: they never run.
 """
 
@@ -14,7 +14,10 @@ from collections.abc import Iterable, Iterator, Mapping
 import pytest
 
 from headpond.broker.requests.routes import handler_name
-from headpond.protocol.apis import SERVED
+from headpond.broker.start.later import MODULES
+from headpond.cli.main import COMMANDS
+from headpond.cli.pipeline.command import ACTIONS
+from headpond.protocol.apis import APIS, SERVED
 from unit.test_architecture import SOURCE, imported_modules, module_of, sources
 
 FUNCTION_LINES_MAX = 60
@@ -33,6 +36,8 @@ LONG_FUNCTIONS = {
     "storage.recovery.scan.scan": "one loop over the batches of a segment, and what a start waits for",
 }
 """At most ten, each with its reason."""
+FOREIGN_NAMES = {"murmur2_random", "pyspark_headpond", "sd_notify", "conftest.py", "json.py"}
+"""Of others' code, in our docstrings."""
 LARGE_FILES = {"storage/log/log.py": "the log and its state; how it is cut is decided with replication"}
 
 
@@ -59,6 +64,22 @@ def imports_of(texts: Mapping[str, str], packages: Iterable[str] = ()) -> dict[s
         modules = [name if name in texts else name.rpartition(".")[0] for name in named]
         found[module] = sorted({name for name in modules if name in texts and name != module})
     return found
+
+
+def named_in_strings() -> dict[str, list[str]]:
+    """By module: the modules that it imports by their names. (Functions that ``cli.common.arguments`` imports are named
+    by the commands, each in its own folder.)"""
+    named = {
+        "broker.requests.routes": [handler_name(key) for key in SERVED],
+        "broker.start.later": list(MODULES),
+        "cli.main": [f"headpond.cli.{command.name}.command" for command in COMMANDS],
+        "cli.pipeline.command": [f"headpond.cli.pipeline.{action.name}" for action in ACTIONS],
+        "protocol.apis": [api.module for api in APIS.values()],
+    }
+    return {
+        module: [name.removeprefix("headpond.") for name in names if name.startswith("headpond.")]
+        for module, names in named.items()
+    }
 
 
 def cycles(imports: Mapping[str, list[str]]) -> list[list[str]]:
@@ -96,7 +117,9 @@ def between_rooms(found: list[list[str]]) -> list[list[str]]:
 def test_no_modules_of_different_rooms_import_each_other() -> None:
     texts = {module_of(path): path.read_text() for path in sources()}
     imports = imports_of(texts, {module_of(path) for path in sources() if path.name == "__init__.py"})
-    imports["broker.requests.routes"] += [handler_name(key).removeprefix("headpond.") for key in SERVED]
+    for module, named in named_in_strings().items():
+        assert set(named) <= imports.keys(), module
+        imports[module] += named
     assert between_rooms(cycles(imports)) == []
 
 
@@ -151,6 +174,25 @@ def test_files_are_small() -> None:
         path.relative_to(SOURCE).as_posix() for path in sources() if len(path.read_text().splitlines()) > FILE_LINES_MAX
     }
     assert large == LARGE_FILES.keys()
+
+
+def test_names_in_docstrings_are_those_of_the_code() -> None:
+    """Of ``some_name`` and ``some/file.py``: one that was renamed leaves no trace in the words."""
+    files = ["/" + path.relative_to(SOURCE).as_posix() for path in sources()]
+    files += ["/" + path.relative_to(SOURCE.parents[1]).as_posix() for path in SOURCE.parents[1].glob("tools/*.py")]
+    known = {part for path in sources() for part in (path.stem, path.parent.name)}
+    named: list[tuple[str, str]] = []
+    for path in sources():
+        text = path.read_text()
+        named += [(name, module_of(path)) for name in re.findall(r"``([a-z]\w*_\w+|[\w/]+\.py)``", text)]
+        known.update(re.findall(r"\w+", re.sub(r'""".*?"""|#[^\n]*', "", text, flags=re.DOTALL)))
+    strangers = [
+        (name, module)
+        for name, module in named
+        if name not in FOREIGN_NAMES
+        and not (any(file.endswith("/" + name) for file in files) if name.endswith(".py") else name in known)
+    ]
+    assert strangers == []
 
 
 def test_the_page_about_the_architecture_names_files_that_are_there() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headpond.config.known.topics import BROKER_NAMES
+from headpond.config.known.of_topics import BROKER_NAMES
 from headpond.config.registry import listener_base
 
 _TOPIC = {

@@ -17,7 +17,7 @@ from headpond.config.effective import (
     DYNAMIC_TOPIC,
     Effective,
 )
-from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.of_topics import BROKER_NAMES, TOPIC_SETTINGS
 from headpond.config.registry import (
     LISTENER_PREFIX,
     broker_setting,

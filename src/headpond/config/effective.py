@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from headpond.config.definition import Value, to_text
-from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.of_topics import BROKER_NAMES, TOPIC_SETTINGS
 from headpond.config.registry import broker_setting, broker_settings, family
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from headpond.config.definition import Setting
-from headpond.config.known.broker import USED_SETTINGS
-from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.of_topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.used import USED_SETTINGS
 
 LISTENER_PREFIX = "listener.name."
 

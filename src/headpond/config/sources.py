@@ -179,7 +179,7 @@ def _check(given: Given) -> None:
 
 
 def _unknown(given: Given) -> str:
-    from headpond.config.known.topics import BROKER_NAMES
+    from headpond.config.known.of_topics import BROKER_NAMES
 
     if topic_setting(given.name) is not None:
         names = BROKER_NAMES.get(given.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from headpond.config.definition import Value
-from headpond.config.known.topics import TOPIC_SETTINGS
+from headpond.config.known.of_topics import TOPIC_SETTINGS
 from headpond.config.log import LogConfig
 
 if TYPE_CHECKING:

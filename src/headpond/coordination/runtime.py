@@ -198,7 +198,7 @@ class CoordinatorRuntime(Generic[M]):
         _finish(decision, done, None)
 
     def write_soon(self, shard_partition: int, what: str, decide: Callable[[M], Decision[None]]) -> None:
-        """For timers: the same as a task. A shard that is gone by then has no use for it."""
+        """For timers: the same as a task. A no-op if the shard has been unloaded by then."""
 
         async def write() -> None:
             shard = self._shards.get(shard_partition)

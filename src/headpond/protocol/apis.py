@@ -26,7 +26,6 @@ class ApiInfo(NamedTuple):
     max_version: int  # the newest stable one
     flexible: int | None  # the first version with compact lengths and tagged fields, in request and response alike
     served_in: str | None = None  # the room of broker/handlers that has its handler; None: we do not serve it yet
-    unstable: int | None = None  # a newer version that is still being worked on: never advertised
     advertised_min: int | None = None  # where a broker advertises more than it serves
 
     @property
@@ -82,7 +81,7 @@ APIS: dict[int, ApiInfo] = {
         ApiInfo(19, "CreateTopics", 2, 7, 5, "topics"),
         ApiInfo(20, "DeleteTopics", 1, 6, 4, "topics"),
         ApiInfo(21, "DeleteRecords", 0, 2, 2, "topics"),
-        ApiInfo(22, "InitProducerId", 0, 5, 2, "transactions", unstable=6),
+        ApiInfo(22, "InitProducerId", 0, 5, 2, "transactions"),
         ApiInfo(23, "OffsetForLeaderEpoch", 2, 4, 4, "fetch"),
         ApiInfo(24, "AddPartitionsToTxn", 0, 5, 3, "transactions"),
         ApiInfo(25, "AddOffsetsToTxn", 0, 4, 3, "transactions"),

@@ -25,7 +25,6 @@ _unpack_start = _start.unpack_from
 _unpack_size = struct.Struct(">h").unpack_from
 _pack_fixed = struct.Struct(">hhih").pack
 _correlation = struct.Struct(">i")
-_pack_correlation = _correlation.pack
 
 
 class RequestHeader(NamedTuple):

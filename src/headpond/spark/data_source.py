@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 
 from headpond.model.nearest import did_you_mean
 from headpond.spark.kafka.errors import WrongOption
+from headpond.spark.reading.options import parse_include_headers, parse_options
 from headpond.spark.sink.columns import check_columns
 from headpond.spark.sink.errors import WrongWrite
 from headpond.spark.sink.options import SinkOptions, parse_sink_options
-from headpond.spark.source.options import parse_include_headers, parse_options
 from headpond.spark.versions import wrong_pyspark
 
 COLUMNS = {

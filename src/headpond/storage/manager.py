@@ -246,8 +246,7 @@ class LogManager:
         self.journal.close()
         await self._workers.idle()
         if is_clean:
-            await self._workers.run(journal.remove, self._fs, self.data_dir)
-            await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
+            await self._mark_clean(broker_epoch)
         await self.commits.idle()
         await self._workers.idle()
         await self._lookers.idle()
@@ -255,6 +254,14 @@ class LogManager:
             self._lock.close()
             self._lock = None
         self._is_open = False
+
+    async def _mark_clean(self, broker_epoch: int) -> None:
+        """A disk that does not take the marker costs a recovery at the next start, not the rest of the shutdown."""
+        try:
+            await self._workers.run(journal.remove, self._fs, self.data_dir)
+            await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
+        except OSError as error:
+            _log.warning("could not mark the data folder %s as clean, the next start recovers: %s", self.data_dir, error)
 
     def reconfigure(self, config: StorageConfig) -> None:
         """Dynamic settings; the flush mode is fixed until the next start."""

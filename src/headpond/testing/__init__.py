@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headpond.testing.broker import Broker
     from headpond.testing.errors import BrokerFailed, StartFailed, TopicNotCreated
-    from headpond.testing.sendable import Record
+    from headpond.testing.sendable import Record, Sendable, StoredRecord
 
-__all__ = ["Broker", "BrokerFailed", "Record", "StartFailed", "TopicNotCreated"]
+__all__ = ["Broker", "BrokerFailed", "Record", "Sendable", "StartFailed", "StoredRecord", "TopicNotCreated"]
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and no others
@@ -23,5 +23,6 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and no others
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        module = {"Broker": "broker", "Record": "sendable"}.get(name, "errors")
+        records = ("Record", "Sendable", "StoredRecord")
+        module = "sendable" if name in records else "broker" if name == "Broker" else "errors"
         return getattr(import_module(f"headpond.testing.{module}"), name)

@@ -27,7 +27,7 @@ from headpond.testing.guard import Guard
 from headpond.testing.values import as_text
 
 if TYPE_CHECKING:
-    from headpond.testing.records import Record, Sendable
+    from headpond.testing.sendable import Sendable, StoredRecord
 
 __tracebackhide__ = True  # a failure points at the line of the test
 HOST = "127.0.0.1"
@@ -119,7 +119,7 @@ class Broker:
             raise BrokerFailed(f"topic {name!r} was not created: the broker is not running")
         create_topic((self.host, self.port), name, partitions, config)
 
-    def produce(self, topic: str, records: Iterable[Sendable], *, timeout_s: float = DEADLINE_S) -> list[Record]:
+    def produce(self, topic: str, records: Iterable[Sendable], *, timeout_s: float = DEADLINE_S) -> list[StoredRecord]:
         """Write values (text or bytes), pairs of key and value, or whole ``Record``s; returns when they are on disk,
         with what was written and where. A topic that does not exist comes into being, if the broker allows that."""
         from headpond.testing.records import produce
@@ -137,7 +137,7 @@ class Broker:
         from_offset: int | None = None,
         uncommitted: bool = False,
         timeout_s: float = DEADLINE_S,
-    ) -> list[Record]:
+    ) -> list[StoredRecord]:
         """Everything that is in a topic (or in one partition, or from an offset on), by partition and offset.
 
         ``at_least``: wait until there are so many, and fail when they do not come in time; what comes beyond them is

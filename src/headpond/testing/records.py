@@ -21,7 +21,7 @@ from headpond.runtime.process import loop_factory
 from headpond.runtime.random import SystemRandom
 from headpond.runtime.tasks import LoopTasks
 from headpond.testing.errors import BrokerFailed
-from headpond.testing.sendable import Record, Sendable, whole
+from headpond.testing.sendable import Sendable, StoredRecord, whole
 
 __tracebackhide__ = True  # a failure points at the line of the test
 LOOK_AGAIN_S = 0.02
@@ -29,11 +29,11 @@ LOOK_AGAIN_S = 0.02
 T = TypeVar("T")
 
 
-def produce(address: tuple[str, int], topic: str, records: Iterable[Sendable], timeout_s: float) -> list[Record]:
+def produce(address: tuple[str, int], topic: str, records: Iterable[Sendable], timeout_s: float) -> list[StoredRecord]:
     """The records as they are in the topic now. Raises ``BrokerFailed``; some of them may be there then."""
     wanted = whole(records)
 
-    async def run(client: Client) -> list[Record]:
+    async def run(client: Client) -> list[StoredRecord]:
         async with Producer(client, delivery_timeout_s=timeout_s, auto_create_topics=True) as producer:
             deliveries = [
                 await producer.send(
@@ -46,7 +46,9 @@ def produce(address: tuple[str, int], topic: str, records: Iterable[Sendable], t
             await producer.flush()
             places = [await delivery for delivery in deliveries]
         return [
-            Record(record.value, record.key, record.headers, record.timestamp_ms, place.partition, place.offset, topic)
+            StoredRecord(
+                record.value, record.key, record.headers, record.timestamp_ms, place.partition, place.offset, topic
+            )
             for record, place in zip(wanted, places, strict=True)
         ]
 
@@ -62,13 +64,13 @@ def consume(
     at_least: int,
     uncommitted: bool,
     timeout_s: float,
-) -> list[Record]:
+) -> list[StoredRecord]:
     """What is there, by partition and offset; with ``at_least`` not before there are so many."""
 
-    async def run(client: Client) -> list[Record]:
+    async def run(client: Client) -> list[StoredRecord]:
         until_s = client.clock.monotonic() + timeout_s
         positions: dict[TopicPartition, int] = {}
-        found: list[Record] = []
+        found: list[StoredRecord] = []
         while True:
             view = (await client.metadata([topic])).topics.get(topic)
             if view is not None and view.error is ErrorCode.NONE:
@@ -94,14 +96,16 @@ def consume(
 
 
 async def _read_on(
-    client: Client, positions: dict[TopicPartition, int], found: list[Record], uncommitted: bool
+    client: Client, positions: dict[TopicPartition, int], found: list[StoredRecord], uncommitted: bool
 ) -> None:
     """To where the partitions end now."""
     isolation: Any = "read_uncommitted" if uncommitted else "read_committed"
     async with Reader(client, positions, isolation=isolation, offset_reset="earliest") as reader:
         async for batch in reader:
             found.extend(
-                Record(one.value, one.key, one.headers, one.timestamp_ms, one.tp.partition, one.offset, one.tp.topic)
+                StoredRecord(
+                    one.value, one.key, one.headers, one.timestamp_ms, one.tp.partition, one.offset, one.tp.topic
+                )
                 for one in batch.records
             )
         positions.update({tp: reader.position(tp) for tp in positions})
@@ -150,4 +154,4 @@ def _with_client(
     raise errors[0]
 
 
-__all__ = ["EARLIEST", "Record", "Sendable", "consume", "produce"]
+__all__ = ["EARLIEST", "Sendable", "StoredRecord", "consume", "produce"]

@@ -1,4 +1,4 @@
-"""What a test writes: a ``Record``, or a shorter form of one; and the sentence for what is neither.
+"""What a test writes: a ``Record``, or a shorter form of one; and the sentence for what is neither. What it reads.
 
 Types alone can't refuse everything: a dict and a text are iterables, too, of their keys and of their letters.
 """
@@ -14,7 +14,7 @@ Headers = Mapping[str, Text] | Iterable[tuple[str, Text]]
 
 
 class Record(NamedTuple):
-    """A record as a test writes it and as it reads it. Text is sent as UTF-8; what is read is bytes."""
+    """A record as a test writes it. Text is sent as UTF-8."""
 
     value: Text = None
     key: Text = None
@@ -24,12 +24,29 @@ class Record(NamedTuple):
     partition: int | None = None
     """None: by the key's hash, or any."""
     offset: int | None = None
-    """Where it is in its partition; ignored when it is written."""
+    """Ignored, as the topic is: so a ``Record`` can be compared with a ``StoredRecord``."""
     topic: str | None = None
 
 
-Sendable = Record | str | bytes | tuple[Text, Text]
+class StoredRecord(NamedTuple):
+    """A record as it is in a topic: bytes, and where. It can be written again: anew, to the same partition."""
+
+    value: bytes | None
+    key: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp_ms: int | None
+    """None: of a record that was written without one, and not read."""
+    partition: int
+    offset: int
+    topic: str
+
+
+Sendable = Record | StoredRecord | str | bytes | tuple[Text, Text]
 """A whole record, a value, or key and value."""
+
+
+_NO_LISTS = (str, bytes, bytearray, memoryview, Record, StoredRecord, Mapping)
+"""Iterables that are not of records."""
 
 
 class Whole(NamedTuple):
@@ -44,7 +61,7 @@ class Whole(NamedTuple):
 
 def whole(records: Iterable[Sendable]) -> list[Whole]:
     """Raises ``TypeError`` before anything is sent."""
-    if isinstance(records, str | bytes | bytearray | memoryview | Record | Mapping) or not _is_iterable(records):
+    if isinstance(records, _NO_LISTS) or not _is_iterable(records):
         raise TypeError(
             f"produce() takes a list of records, not {_shown(records)}. A record is a value (str or bytes), a pair of "
             f"key and value, or a Record"
@@ -58,7 +75,8 @@ def whole(records: Iterable[Sendable]) -> list[Whole]:
 
 
 def _whole(record: Sendable, position: int) -> Whole:
-    if isinstance(record, Record):
+    found: Record | StoredRecord
+    if isinstance(record, Record | StoredRecord):
         found = record
     elif isinstance(record, str | bytes):
         found = Record(record)

@@ -134,3 +134,11 @@ def test_an_unknown_server_is_refused(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 1 and "unknown server afore" in done.stderr
+
+
+def test_a_revision_is_found_in_the_history_and_a_commit_from_elsewhere_is_not(repository: Path) -> None:
+    old, new = git(repository, "rev-parse", "--short", "HEAD~1"), before.revision()
+    assert before.is_in_history(new) and before.is_in_history(old) and before.is_in_history(f"{old} with changes")
+    assert not before.is_in_history("1234567") and not before.is_in_history("unknown")
+    git(repository, "checkout", "-q", "--detach", "HEAD~1")
+    assert not before.is_in_history(new)

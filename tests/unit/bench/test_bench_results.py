@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench import figures, report, results, servers
+from bench import before, figures, report, results, servers
 from bench.measure import CPU_PER_REQUEST, MB_PER_S, REQUESTS_PER_S, Bar, Metric, Outcome, Samples, Scenario
 from bench.scenarios import ALL
 
@@ -120,12 +120,13 @@ def test_results_replace_what_was_measured_beside_the_same_and_leave_the_others(
     assert "| headpond | 6.0 |" in page and "| headpond | 7.0 |" in page and "8.0 (9.0, 22 %)" not in page
 
 
-def test_a_short_run_is_not_for_the_page(
+def test_a_short_run_is_not_for_the_page_nor_one_of_a_commit_that_nobody_can_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, file in (("STORE", "R.json"), ("PAGE", "R.md"), ("README", "README.md"), ("CHART", "figures.svg")):
         monkeypatch.setattr(results, name, tmp_path / file)
     monkeypatch.setattr(report, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(before, "is_in_history", lambda commit: commit == "abc1234")
     results.README.write_text(f"# Read me\n\n{figures.BEGIN}\n{figures.END}\n\nThe end.\n")
     assert results.main([]) == 1 and "no result file" in capsys.readouterr().err
     (tmp_path / "results").mkdir()
@@ -133,6 +134,10 @@ def test_a_short_run_is_not_for_the_page(
     measured = outcome("requests-16-connections", REQUESTS_PER_S, headpond=[30_000, 20_000], kafka=[20_000, 10_000])
     file.write_text(json.dumps(run_of(measured, quick=True)))
     assert results.main([]) == 1 and not results.PAGE.exists()
+    assert "a short run" in capsys.readouterr().err
+    file.write_text(json.dumps(run_of(measured, commit="def5678 with changes")))
+    assert results.main([]) == 1 and not results.PAGE.exists()
+    assert "measured at def5678 with changes, which is not in this history" in capsys.readouterr().err
     file.write_text(json.dumps(run_of(measured)))
     assert results.main([str(file)]) == 0 and "## requests-16-connections" in results.PAGE.read_text()
     assert "30,000 (25,000) requests/s | 20,000 (15,000) requests/s | 1.50x (1.67x)" in results.README.read_text()
@@ -152,7 +157,7 @@ def test_a_row_of_the_readme_needs_both_brokers_in_the_same_run() -> None:
     assert figures.table([]) == figures.NONE_YET
     (row,) = figures.rows(entries_of(headpond=[3.0, 1.0], kafka=[1.0, 1.0]))
     assert (row.ratio("best"), row.ratio("median")) == (3.0, 2.0)
-    assert "Best (median) of 2 runs in turns, 2026-11-17; Apache Kafka 4.3.1, " in figures.table([row])
+    assert "Best (median) of 2 interleaved runs, 2026-11-17; Apache Kafka 4.3.1, " in figures.table([row])
 
 
 def test_a_row_of_the_readme_says_where_a_lower_figure_is_the_better_one() -> None:

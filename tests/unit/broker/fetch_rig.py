@@ -31,6 +31,7 @@ from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
 from headpond.storage.log.log import PartitionLog
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.chance import SeededRandom
+from simulation.harness.turns import settle
 from simulation.harness.workers import SimulatedWorkers
 from support.other_side import request_encoder
 from support.wire import request_header
@@ -130,8 +131,7 @@ class FetchWorld:
     async def settle(self) -> None:
         """Everybody gets on as far as is possible now; a wide request's pauses pass, longer waits do not."""
         for _ in range(2_000):
-            for _ in range(5):
-                await asyncio.sleep(0)
+            await settle(5)
             if (self.clock.next_timer_s() or 1.0) < 0.01:
                 self.clock.advance(0.002)
 

@@ -67,7 +67,7 @@ class FakeImage:
         return sorted(name for stored_kind, name in self.stored if stored_kind == kind)
 
 
-class FakeController:
+class FakeMetadataWriter:
     """Commits at once; ``meanwhile`` is what somebody else does between the check and the commit."""
 
     def __init__(self, image: FakeImage) -> None:
@@ -89,7 +89,7 @@ class FakeController:
 class World:
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
         self.image = FakeImage()
-        self.metadata_writer = FakeController(self.image)
+        self.metadata_writer = FakeMetadataWriter(self.image)
         settings = Effective(static or {}).settings
         clock = SystemClock()
         slices = Slices(clock, SimulatedWorkers(clock))

@@ -13,6 +13,7 @@ from headpond.broker.net.response_memory import GRACE_S, HELD_S_MAX
 from headpond.broker.net.server import MEMORY_WATCH_SECONDS, SWEEP_SECONDS
 from headpond.protocol import frame_memory
 from headpond.protocol.frame_memory import SMALL_BYTES
+from simulation.harness.turns import settle
 from unit.broker.connection_rig import Transport, World, in_loop, receive, request
 
 MIB = 1 << 20
@@ -212,8 +213,7 @@ def test_a_request_that_was_dispatched_with_many_others_waits_for_room() -> None
         stops_reading(slow, slow_transport, 2_000)
         waiting, _ = world.connect()
         task = asyncio.ensure_future(world.server.room_for_an_answer(waiting.park()))
-        for _ in range(3):
-            await asyncio.sleep(0)
+        await settle(3)
         assert not task.done()
         slow.connection_lost(None)
         assert await task

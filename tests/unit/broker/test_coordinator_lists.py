@@ -15,6 +15,7 @@ from headpond.coordination.runtime import CoordinatorRuntime, ShardState
 from headpond.model import BrokerError, ErrorCode, patterns
 from headpond.model.patterns import Pattern
 from headpond.protocol.schema.list_transactions import ListTransactionsRequest
+from simulation.harness.turns import settle
 from simulation.harness.workers import inside_worker
 from unit.broker.coordinator_cases import (
     BEAT,
@@ -54,8 +55,7 @@ async def asked_before_the_commit(broker: Coordinators, case: Case) -> tuple[Ask
     broker.homes[GROUP].commits_itself = False
     committed = asyncio.ensure_future(broker.codes(COMMIT))
     told = asyncio.ensure_future(broker.codes(case))
-    for _ in range(100):
-        await asyncio.sleep(0)
+    await settle(100)
     return committed, told
 
 
@@ -151,11 +151,9 @@ def test_groups_that_are_another_brokers_by_now_are_not_listed() -> None:
         home = broker.homes[GROUP]
         home.commits_itself = False
         joined = asyncio.ensure_future(broker.codes(COMMIT))
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await settle(10)
         listed = asyncio.ensure_future(broker.answer(LIST))
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await settle(10)
         home.lose()
         assert await joined == {ErrorCode.NOT_COORDINATOR}
         assert (await listed).groups == []

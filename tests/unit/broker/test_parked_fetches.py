@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 from headpond.broker.handlers.fetch.read import FetchReader
 from headpond.broker.replicas.parked_fetch import ParkedFetch
 from headpond.broker.replicas.replicas import FETCHES_PER_SLICE, Replica
+from simulation.harness.turns import settle
 from unit.broker.fetch_rig import WAIT_MS_MAX, FetchWorld, rows, run
 
 FOREVER_MS = 0x7FFFFFFF
@@ -228,8 +228,7 @@ def test_news_of_a_partition_with_many_fetches_are_told_once_for_all_that_came_m
         replica = next(iter(world.replicas))
         for _ in range(50):
             replica.tell_fetchers()
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         assert told == len(clients)
 
     run(test)

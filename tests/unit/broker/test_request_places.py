@@ -23,6 +23,7 @@ from headpond.broker.requests.pacing import (
 from headpond.protocol.apis import APIS
 from headpond.protocol.frame import FrameReader
 from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
+from simulation.harness.turns import settle
 from unit.broker.connection_rig import INFO, receive
 from unit.broker.coordinator_cases import GROUP
 from unit.broker.served_rig import Served, describing, frame, served
@@ -43,8 +44,7 @@ def test_a_large_request_without_a_place_is_not_decoded_and_waits_for_its_turn(
         connections = [world.connect() for _ in range(LARGE_AT_ONCE + 3)]
         for number, (connection, _) in enumerate(connections):
             receive(connection, describing(6_000 + number))
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await settle(10)
         assert len(decoded) == LARGE_AT_ONCE
         assert world.server.frame_memory.in_use_bytes > 0  # where the others are counted
         connections[LARGE_AT_ONCE][0].connection_lost(None)  # one goes away while it waits
@@ -190,8 +190,7 @@ def test_a_lane_is_entered_in_the_order_of_coming_and_left_by_those_who_give_up(
         await asyncio.sleep(0)
         for expected in ("ac", "acd"):
             lane.leave()
-            for _ in range(3):
-                await asyncio.sleep(0)
+            await settle(3)
             assert "".join(entered) == expected
         lane.leave()
         assert lane.take()

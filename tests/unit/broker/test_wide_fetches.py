@@ -16,6 +16,7 @@ from headpond.broker.requests import letting_go, turns
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.frame import FrameReader
 from headpond.protocol.schema.fetch import FetchRequest
+from simulation.harness.turns import settle
 from unit.broker.fetch_rig import FetchWorld, rows, run
 
 MANY = 1_300
@@ -247,8 +248,7 @@ def test_others_are_served_while_a_wide_fetch_is_under_way() -> None:
     async def test(world: FetchWorld) -> None:
         wide, other = world.client(), world.client()
         wide.send(*range(MANY), max_wait_ms=0)
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await settle(10)
         other.send(0, max_wait_ms=0)
         assert len(other.answers()) == 1 and wide.answers() == []
 

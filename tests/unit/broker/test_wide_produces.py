@@ -3,7 +3,6 @@ the same as ever."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import Any
 
@@ -23,6 +22,7 @@ from headpond.coordination.slices import Slices
 from headpond.protocol.apis import PRODUCE, response_decoder
 from headpond.protocol.schema.produce import ProduceRequest, ProduceResponse
 from headpond.telemetry.requests import RequestMeters
+from simulation.harness.turns import settle
 from simulation.harness.workers import SimulatedWorkers
 from support.other_side import request_encoder
 from support.wire import request_header
@@ -233,8 +233,7 @@ def test_a_wide_produce_whose_client_has_gone_is_left_where_it_is() -> None:
     async def test(world: FetchWorld) -> None:
         producer = Producer(world)
         producer.send(("orders", dict.fromkeys(range(MANY), BATCH)))
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await settle(10)
         producer.connection.connection_lost(None)
         await producer.settle()
         assert not producer.transport.written and not len(producer.parked)
@@ -269,8 +268,7 @@ def test_a_wide_produce_is_appended_as_it_came_even_if_its_connection_is_put_out
     async def test(world: FetchWorld) -> None:
         producer = Producer(world)
         producer.send(("orders", dict.fromkeys(range(MANY), BATCH)))
-        for _ in range(10):
-            await asyncio.sleep(0)
+        await settle(10)
         memory = world.server.frame_memory
         received_bytes = memory.in_use_bytes
         assert received_bytes > MANY * len(BATCH)

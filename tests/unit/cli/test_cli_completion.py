@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headpond.cli.completion.command import SHELLS, script
-from headpond.cli.main import COMMANDS
+from headpond.cli.main import COMMANDS, whole_parser
 from support.shells import offered
 
 
@@ -52,4 +52,4 @@ def test_a_file_whose_name_has_blanks_is_one_file(shell: str, folder: Path) -> N
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_script_is_the_same_for_the_same_command_line(shell: str) -> None:
-    assert script(shell) == script(shell)
+    assert script(shell, whole_parser()) == script(shell, whole_parser())

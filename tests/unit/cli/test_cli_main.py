@@ -25,7 +25,7 @@ from headpond.cli.common.arguments import (
 )
 from headpond.cli.common.failures import CommandFailed, WrongUsage, counted, in_words
 from headpond.cli.consume.command import offset_option, timestamp_option
-from headpond.cli.main import COMMANDS, build_parser, main
+from headpond.cli.main import COMMANDS, main, whole_parser
 from support.broker import headpond_command, headpond_environment
 
 
@@ -37,7 +37,7 @@ def all_parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
                 for each in action.choices.values():
                     yield from below(each)
 
-    yield from below(build_parser([command.name for command in COMMANDS]))
+    yield from below(whole_parser())
 
 
 @pytest.mark.parametrize(("prog", "parser"), [pytest.param(*each, id=each[0]) for each in all_parsers()])

@@ -1,4 +1,4 @@
-"""The controller: what a change writes, and what becomes of it when others, or the store, get in the way."""
+"""The metadata writer: what a change writes, and what becomes of it when others, or the store, get in the way."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from headpond.config.broker import settings_with_dynamic, topic_config
 from headpond.config.definition import ConfigError
 from headpond.config.dynamic import APPEND, DELETE, SET, SUBTRACT, Operation, Row, apply_operations
 from headpond.config.effective import Effective
-from headpond.config.known.broker import OWN_DEFAULTS
+from headpond.config.known.used import OWN_DEFAULTS
 from headpond.config.log import LogConfig
 from headpond.model import BrokerError
 

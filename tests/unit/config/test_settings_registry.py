@@ -23,8 +23,8 @@ from headpond.config.definition import DOUBLE, TYPE_NAMES, ConfigError, InvalidV
 from headpond.config.documentation import documentation
 from headpond.config.effective import Effective
 from headpond.config.groups import GroupSettings
-from headpond.config.known.broker import OWN_DEFAULTS, USED_SETTINGS
-from headpond.config.known.topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.of_topics import BROKER_NAMES, TOPIC_SETTINGS
+from headpond.config.known.used import OWN_DEFAULTS, USED_SETTINGS
 from headpond.config.log import LogConfig
 from headpond.config.registry import broker_setting, broker_settings, topic_setting
 from headpond.config.transactions import TransactionSettings
@@ -251,8 +251,9 @@ def test_classic_groups_can_not_be_turned_off_and_consumer_groups_can() -> None:
 
 def test_every_setting_that_is_parsed_is_obeyed_somewhere() -> None:
     package = Path(__file__).resolve().parents[3] / "src" / "headpond"
-    only_names = ("broker_settings.py", "topic_settings.py", "accepted_settings.py", "documentation.py")
-    code = "".join(path.read_text() for path in package.rglob("*.py") if path.name not in only_names)
+    only_names = {*(package / "config" / "known").iterdir(), package / "config" / "documentation.py"}
+    assert all(path.exists() for path in only_names)
+    code = "".join(path.read_text() for path in package.rglob("*.py") if path not in only_names)
     kinds = [LogConfig, NetworkSettings, FetchSettings, TopicDefaults, StorageSettings, MetricsSettings, OutputSettings]
     kinds += [GroupSettings, TransactionSettings, CompactionSettings]
     unread = [f"{kind.__name__}.{name}" for kind in kinds for name in kind.__struct_fields__ if f".{name}" not in code]

@@ -8,10 +8,9 @@ from typing import Any
 
 from headpond.config.groups import GroupSettings
 from headpond.coordination.groups.classic import ClassicGroup, ClassicGroups
-from headpond.coordination.groups.consumer import ConsumerGroup, ConsumerGroups, FixedTopics, TopicFacts
-from headpond.coordination.groups.consumer.records import RECORD_TYPES
+from headpond.coordination.groups.consumer import ConsumerGroup, ConsumerGroups, TopicFacts
 from headpond.coordination.groups.group import Group
-from headpond.coordination.records import RecordCodec, RecordType
+from headpond.coordination.groups.stored_types import GROUP_CODEC
 from headpond.coordination.runtime import Decision
 from headpond.coordination.slices import InSlices, at_once
 from headpond.model import BrokerError, ErrorCode, TopicId
@@ -28,8 +27,8 @@ from headpond.protocol.schema.leave_group import LeaveGroupRequest, LeaveGroupRe
 from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupResponse
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
+from unit.coordination.fixed_topics import FixedTopics
 
-CODEC = RecordCodec({2: RecordType(GroupMetadataKey, GroupMetadataValue, 3), **RECORD_TYPES})
 GROUP = "readers"
 REBALANCE_MS = 30_000
 Held = dict[str, list[int]]
@@ -109,7 +108,7 @@ class World:
                 raise BrokerError(self.append_error)
             self.batches.append([(record.key, record.value) for record in decision.records])
             for record in decision.records:
-                key, value = CODEC.encode(record)
+                key, value = GROUP_CODEC.encode(record)
                 self.log.append((key, value))
                 self._replay(key, value)
         if decision.on_committed is not None:
@@ -117,7 +116,7 @@ class World:
         return decision.answer
 
     def _replay(self, key: bytes, value: bytes | None) -> None:
-        record = CODEC.decode(key, value)
+        record = GROUP_CODEC.decode(key, value)
         assert record is not None
         if isinstance(record.key, GroupMetadataKey):
             assert record.value is None or isinstance(record.value, GroupMetadataValue)

@@ -8,7 +8,7 @@ from typing import Any
 
 from headpond.config.groups import GroupSettings
 from headpond.coordination.groups.classic import ClassicGroup
-from headpond.coordination.groups.consumer import ConsumerGroup, FixedTopics, TopicFacts, embedded
+from headpond.coordination.groups.consumer import ConsumerGroup, TopicFacts, embedded
 from headpond.coordination.groups.group import Group
 from headpond.coordination.groups.machine import GroupMachine
 from headpond.coordination.groups.stored_types import GROUP_CODEC
@@ -25,6 +25,7 @@ from headpond.protocol.schema.sync_group import SyncGroupRequest
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
 from unit.coordination.consumer_world import Held, assignment, subscription, topic_id
+from unit.coordination.fixed_topics import FixedTopics
 
 GROUP = "readers"
 SESSION_MS = 10_000

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from headpond.config.groups import GroupSettings
+from headpond.coordination.groups.stored_types import GROUP_CODEC
 from headpond.coordination.records import CoordinatorRecord
 from headpond.model import ErrorCode
 from headpond.protocol.schema.consumer_group_records import (
@@ -17,7 +18,7 @@ from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-from unit.coordination.consumer_world import CODEC, GROUP, World, no_wait
+from unit.coordination.consumer_world import GROUP, World, no_wait
 
 
 def kinds(batch: list[tuple[Any, Any]]) -> list[str]:
@@ -308,7 +309,7 @@ def test_tombstones_delete_a_group() -> None:
     world.join("one", "orders")
     world.leave("one")
     for record in world.group().tombstones():
-        key, value = CODEC.encode(record)
+        key, value = GROUP_CODEC.encode(record)
         world.log.append((key, value))
         world._replay(key, value)
     assert world.groups == {}
@@ -320,7 +321,7 @@ def test_what_kafka_4_0_kept_of_topics_is_removed_when_the_epoch_moves() -> None
     world = World(orders=2)
     world.join("one", "orders")
     legacy = CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id=GROUP), ConsumerGroupPartitionMetadataValue())
-    world._replay(*CODEC.encode(legacy))
+    world._replay(*GROUP_CODEC.encode(legacy))
     world.join("two", "orders")
     assert "-PartitionMetadata" in kinds(world.batches[-1])
     assert not world.group().has_partition_metadata

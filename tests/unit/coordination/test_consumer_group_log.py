@@ -10,11 +10,13 @@ from pathlib import Path
 
 from headpond.cluster.image import MetadataImage, TopicImage
 from headpond.cluster.rows import PartitionState
-from headpond.coordination.groups.consumer import ConsumerGroup, FixedTopics, ImageTopics, TopicFacts
+from headpond.coordination.groups.consumer import ConsumerGroup, ImageTopics, TopicFacts
 from headpond.coordination.groups.consumer.member import MemberState
 from headpond.coordination.groups.consumer.topics import metadata_hash
+from headpond.coordination.groups.stored_types import GROUP_CODEC
 from headpond.model import TopicId
-from unit.coordination.consumer_world import CODEC, World, topic_id
+from unit.coordination.consumer_world import World, topic_id
+from unit.coordination.fixed_topics import FixedTopics
 
 LOG = Path(__file__).with_name("consumer_group_of_kafka_4_3.hex")
 TOPIC = TopicId(bytes.fromhex("b7f61e541d364eaab176ac92324bd10f"))
@@ -37,9 +39,9 @@ def replayed(count: int) -> World:
 
 def test_our_records_have_the_bytes_of_kafkas() -> None:
     for key, value in kafkas_records():
-        record = CODEC.decode(key, value)
+        record = GROUP_CODEC.decode(key, value)
         assert record is not None
-        assert CODEC.encode(record) == (key, value)
+        assert GROUP_CODEC.encode(record) == (key, value)
 
 
 def test_a_group_that_kafka_wrote_is_found_as_it_was() -> None:

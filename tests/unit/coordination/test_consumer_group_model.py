@@ -16,9 +16,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from headpond.config.groups import GroupSettings
 from headpond.coordination.groups.consumer import ConsumerGroup
 from headpond.coordination.groups.consumer.assignment import partitions_of
+from headpond.coordination.groups.stored_types import GROUP_CODEC
 from headpond.model import BrokerError, ErrorCode
 from headpond.protocol.schema.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
-from unit.coordination.consumer_world import CODEC, GROUP, World
+from unit.coordination.consumer_world import GROUP, World
 
 TOPICS = ("orders", "payments", "events")
 TopicPartition = tuple[str, int]
@@ -230,7 +231,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         for group in self.group():
             rebuilt = ConsumerGroup(GROUP, lambda: self.world.topics)
             for key, value in self.world.log:
-                record = CODEC.decode(key, value)
+                record = GROUP_CODEC.decode(key, value)
                 assert record is not None
                 rebuilt.apply(record)
             soft = {"metadata_is_due", "_topics"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headpond.config.groups import GroupSettings
-from headpond.coordination.groups.consumer import FixedTopics, TopicFacts
+from headpond.coordination.groups.consumer import TopicFacts
 from headpond.coordination.groups.consumer.subscription import find_topics
 from headpond.coordination.groups.consumer.topics import FoundByRegex
 from headpond.coordination.slices import Work, finish_now
@@ -19,6 +19,7 @@ from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupRegularExpressionValue,
 )
 from unit.coordination.consumer_world import World, no_wait
+from unit.coordination.fixed_topics import FixedTopics
 
 MEAN = ".*a.{200}b"
 """Every character of every name costs some hundred steps."""

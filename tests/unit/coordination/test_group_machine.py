@@ -10,7 +10,7 @@ import pytest
 from headpond.config.groups import GroupSettings
 from headpond.coordination.groups import machine as machine_module
 from headpond.coordination.groups import offsets as offsets_module
-from headpond.coordination.groups.consumer import FixedTopics, TopicFacts
+from headpond.coordination.groups.consumer import TopicFacts
 from headpond.coordination.groups.machine import GroupMachine
 from headpond.coordination.groups.stored_types import GROUP_CODEC
 from headpond.coordination.home import Ended, Producer
@@ -29,6 +29,7 @@ from headpond.protocol.schema.sync_group import SyncGroupRequest, SyncGroupRespo
 from headpond.protocol.schema.txn_offset_commit import TxnOffsetCommitRequest
 from simulation.harness.chance import SeededRandom
 from simulation.harness.clock import ManualClock
+from unit.coordination.fixed_topics import FixedTopics
 
 A = TypeVar("A")
 TOPIC = "letters"

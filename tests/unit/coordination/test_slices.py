@@ -9,6 +9,7 @@ import pytest
 
 from headpond.coordination.slices import PAUSE_S, Slices, Work, finish_now, while_wanted
 from simulation.harness.clock import ManualClock
+from simulation.harness.turns import settle
 from simulation.harness.workers import SimulatedWorkers, inside_worker
 
 
@@ -25,8 +26,7 @@ def test_whatever_there_is_to_do_one_slice_is_done_between_two_pauses() -> None:
         slices = Slices(clock, SimulatedWorkers(clock))
         works = [asyncio.ensure_future(slices.finish(counting(name, 3, seen))) for name in "abc"]
         for done in range(1, 10):
-            for _ in range(20):
-                await asyncio.sleep(0)
+            await settle(20)
             assert len(seen) == done
             clock.advance(PAUSE_S)
         assert await asyncio.gather(*works) == ["A", "B", "C"]

@@ -240,6 +240,24 @@ class TestVersion2:
         assert world.end(then, commit=True, client_version=0) == V1_NOTHING
         assert world.markers[-1][1].transaction_version == 0
 
+    @pytest.mark.parametrize("commit", [True, False])
+    @pytest.mark.parametrize("restarts", [False, True])
+    def test_a_fenced_producer_gets_no_share_in_what_a_version_1_client_has_ended(
+        self, commit: bool, restarts: bool
+    ) -> None:
+        """That end did not raise the epoch: who names the one before it is no retry, and would go on with the epoch of
+        the producer that fenced it (found by simulation)."""
+        world = World()
+        zombie = world.started()
+        other = world.started()
+        world.add(other, client_version=0)
+        world.end(other, commit=commit, client_version=0)
+        if restarts:
+            world.restart()
+        for what in (True, False):
+            assert world.end(zombie, commit=what) is ErrorCode.PRODUCER_FENCED
+        assert world.add(other, client_version=0) is OK
+
 
 def test_an_end_that_is_not_committed_is_not_acted_upon() -> None:
     world = World()

@@ -62,8 +62,9 @@ def test_the_table_says_what_kafka_advertises() -> None:
 
 
 def test_the_table_says_what_the_schema_has() -> None:
+    being_worked_on = {KEYS["InitProducerId"]: 6}  # in Kafka's schemas, and never advertised
     for api in APIS.values():
-        known = range(api.min_version, (api.unstable or api.max_version) + 1)
+        known = range(api.min_version, being_worked_on.get(api.key, api.max_version) + 1)
         for message in (api.request, api.response):
             assert (api.key, known, api.flexible) == (message.KEY, message.VERSIONS, message.FLEXIBLE), api
 

@@ -11,8 +11,8 @@ from headpond.spark.pipeline.load import load_pipeline
 from headpond.spark.pipeline.mistakes import WrongDeclaration
 from headpond.spark.pipeline.options import read_options, write_options
 from headpond.spark.pipeline.preflight import settings_for
+from headpond.spark.reading.options import parse_options
 from headpond.spark.sink.options import parse_sink_options
-from headpond.spark.source.options import parse_options
 from unit.spark.declarations import VARIABLES, mistakes, written
 
 GOOD = """\

@@ -7,14 +7,13 @@ deleted never comes back.
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 
 from headpond.config.compaction import CompactionSettings
 from headpond.storage.manager import StorageConfig
+from simulation.harness.turns import settle
 from support.batches import Rec, build
 from unit.storage.compaction_rig import COMPACTED, Kept, batches_of, compactor_of, kept, table
 from unit.storage.model_rig import StorageModel, model_settings
@@ -62,8 +61,7 @@ class CompactionModel(StorageModel):
     def time_passes(self, seconds: int) -> None:
         async def pass_by() -> None:
             self.rig.clock.advance(seconds)
-            for _ in range(5):
-                await asyncio.sleep(0)
+            await settle(5)
 
         self.run(pass_by())
 

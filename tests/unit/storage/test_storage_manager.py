@@ -74,6 +74,20 @@ def test_the_clean_marker_is_there_only_between_a_clean_shutdown_and_the_next_st
     asyncio.run(run())
 
 
+def test_a_folder_that_cannot_be_marked_clean_is_closed_nevertheless_and_recovered_at_the_next_start() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        await rig.append(log, make_batch(), flush=True)
+        rig.disk.faults.fail_next_write(f"{DATA_DIR}/.kafka_cleanshutdown.tmp")
+        await rig.close()
+        assert ".kafka_cleanshutdown" not in await rig.files()
+        log = await rig.open()
+        assert log.log_end_offset == 1
+
+    asyncio.run(run())
+
+
 def test_a_clean_shutdown_leaves_indexes_snapshots_and_checkpoints_complete() -> None:
     async def run() -> None:
         rig = Rig()
@@ -305,8 +319,7 @@ def test_a_shutdown_in_the_middle_of_a_change_is_not_called_clean() -> None:
         for number in range(20):
             await rig.append(log, make_batch(mark=number), flush=True)
         cut = asyncio.ensure_future(log.truncate_to(5))
-        for _ in range(4):
-            await asyncio.sleep(0)
+        await settle(4)
         await rig.close()
         cut.cancel()
         assert ".kafka_cleanshutdown" not in await rig.files()

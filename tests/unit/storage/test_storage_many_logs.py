@@ -14,6 +14,7 @@ from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
 from headpond.storage.folder import data_folder
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.producers.producers import ProducerStates
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import TOPIC_ID, Rig, make_batch
 
 MANY = 350
@@ -79,8 +80,7 @@ def test_idle_producers_of_many_logs_are_forgotten_in_slices(monkeypatch: pytest
         monkeypatch.setattr(ProducerStates, "expire", turns.counted(ProducerStates.expire))
         await asyncio.sleep(0)  # the housekeeping begins to wait
         rig.clock.advance(rig.storage.producer_id_check_interval_ms / 1_000)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         assert sum(turns.counts.values()) == MANY and max(turns.counts.values()) <= IN_ONE_SLICE
 
     run(test)

@@ -13,6 +13,7 @@ from headpond.storage.log import log as log_module
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.recovery import index_files
 from simulation.harness.disk import SimulatedDisk
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 
 FOLDER = f"{DATA_DIR}/{TP}"
@@ -292,8 +293,7 @@ def test_a_log_that_grew_asks_for_its_checkpoint_before_the_second_is_over(monke
         assert log.recovery_point == 0
         for number in range(5):
             await rig.append(log, make_batch(mark=number), flush=True)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         assert log.recovery_point >= 5
 
     asyncio.run(run())
@@ -306,15 +306,13 @@ def test_a_second_after_a_change_the_recovery_point_follows() -> None:
         await rig.append(log, make_batch(), flush=True)
         await asyncio.sleep(0)
         rig.clock.advance(1.0)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         assert log.recovery_point == 1
         assert rig.disk.contents(f"{DATA_DIR}/recovery-point-offset-checkpoint") == b"0\n1\norders 0 1\n"
         assert rig.disk.contents(f"{DATA_DIR}/replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
         operations = len(rig.disk.trace)
         rig.clock.advance(60.0)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         assert len(rig.disk.trace) == operations  # an idle log costs nothing
 
     asyncio.run(run())

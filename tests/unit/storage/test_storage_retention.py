@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from headpond.storage.log.log import PartitionLog
+from simulation.harness.turns import settle
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch, read_all
 
 FOLDER = f"{DATA_DIR}/{TP}"
@@ -152,8 +153,7 @@ def test_the_manager_applies_retention_by_itself() -> None:
         rig.reconfigure(retention_bytes=0)
         await asyncio.sleep(0)
         rig.clock.advance(rig.storage.first_task_delay_ms / 1_000)
-        for _ in range(30):
-            await asyncio.sleep(0)
+        await settle(30)
         assert log.log_start_offset == 30
 
     asyncio.run(run())

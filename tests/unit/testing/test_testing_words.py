@@ -8,14 +8,14 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 import headpond.testing
 from headpond.testing.command import SOURCE, headpond_command, headpond_environment
 from headpond.testing.errors import BrokerFailed
-from headpond.testing.sendable import Record, whole
+from headpond.testing.sendable import Record, StoredRecord, whole
 from headpond.testing.topics import create_topic
 from headpond.testing.values import as_text
 
@@ -37,6 +37,7 @@ def test_a_setting_is_said_as_a_broker_reads_it(value: object, said: str) -> Non
         (5, "not the int 5"),
         (None, "not the NoneType None"),
         (Record("one"), "not the Record "),
+        (StoredRecord(b"one", None, (), 0, 0, 0, "t"), "not the StoredRecord "),
         (
             ("key", "value"),
             r"one record with key and value is \[\('key', 'value'\)\], two records are \['key', 'value'\]",
@@ -109,9 +110,9 @@ print(*sorted(set(sys.modules) - before))
 
 
 def test_what_the_package_promises_is_there() -> None:
-    assert {name: getattr(headpond.testing, name).__name__ for name in headpond.testing.__all__} == {
-        name: name for name in headpond.testing.__all__
-    }
+    classes = [name for name in headpond.testing.__all__ if name != "Sendable"]
+    assert [getattr(headpond.testing, name).__name__ for name in classes] == classes
+    assert headpond.testing.Record in get_args(headpond.testing.Sendable)
     with pytest.raises(AttributeError, match="no attribute 'Brokers'"):
         headpond.testing.Brokers  # noqa: B018
 

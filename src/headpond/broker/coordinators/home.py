@@ -1,8 +1,8 @@
 """Where coordinators keep their records: the partitions of an internal topic that this broker leads.
 
 Appends go the way of everybody's (leadership, one write, group commit) and are committed when the high watermark has
-passed them; REQUEST_TIMED_OUT when that takes longer than it may: it may still happen. Reading back goes from the log's
-start to its end in pieces, through workers where the disk is needed.
+passed them; REQUEST_TIMED_OUT when that takes too long (outcome unknown: they may commit later). Reading back goes from
+the log's start to its end in pieces, through workers where the disk is needed.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from headpond.ports import Clock
 
 async def visible(replica: Replica, end_offset: int, clock: Clock | None = None, timeout_s: float = 0.0) -> None:
     """Return when everything below ``end_offset`` is. Raises ``NotLeader`` when this broker stops leading first, and
-    with a clock REQUEST_TIMED_OUT when it takes longer than that: it may still happen."""
+    with a clock REQUEST_TIMED_OUT when it takes longer than that (outcome unknown: it may commit later)."""
     if replica.partition.high_watermark >= end_offset:
         return
     waiter = _Waiter()

@@ -1,7 +1,7 @@
 """The broker settings that mean something here: Kafka's, by Kafka's names, and our own under ``headpond.``.
 
 Data only. Where a default is not Kafka's, ``OWN_DEFAULTS`` says why. The rest of Kafka's settings, which are accepted
-without effect, are in ``accepted_settings``.
+without effect, are in ``accepted.py``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headpond.config.definition import (
     one_of,
     one_of_any_case,
 )
-from headpond.config.known.topics import COMPRESSION_TYPES, POLICIES, SEGMENT_BYTES_MIN, TIMESTAMP_TYPES
+from headpond.config.known.of_topics import COMPRESSION_TYPES, POLICIES, SEGMENT_BYTES_MIN, TIMESTAMP_TYPES
 
 FLUSH_MODES = ("ack", "interval", "os")
 

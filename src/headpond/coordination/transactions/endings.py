@@ -11,13 +11,13 @@ Version 2 (EndTxn v5)     the end raises the epoch, so a retry names the one bef
         Abort     |  confirmed       raises epoch     INVALID_TXN_...  INVALID_TXN_STATE
         Commit    |  INVALID_TXN_... raises epoch     confirmed        INVALID_TXN_STATE
 
-Fenced is PRODUCER_FENCED. While a transaction is ending, or a record about it is not committed yet, the answer is
-CONCURRENT_TRANSACTIONS (``is_busy``).
+Fenced is PRODUCER_FENCED; so is a retry after an end of version 1, which raised no epoch. While a transaction is
+ending, or a record about it is not committed yet, the answer is CONCURRENT_TRANSACTIONS (``is_busy``).
 """
 
 from __future__ import annotations
 
-from headpond.coordination.transactions.state import EPOCH_LAST, Transaction, TransactionState
+from headpond.coordination.transactions.state import EPOCH_BUMP_SINCE, EPOCH_LAST, Transaction, TransactionState
 from headpond.model import BrokerError, ErrorCode
 
 _COMPLETE = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
@@ -45,8 +45,10 @@ def ends_v2(was: Transaction, producer_id: int, epoch: int, *, is_commit: bool, 
     is_after_overflow = producer_id == was.previous_producer_id and epoch == EPOCH_LAST and was.producer_epoch == 0
     if producer_id != was.producer_id and not is_after_overflow:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    is_complete = was.state in _COMPLETE
-    is_retry = is_complete and (is_after_overflow or epoch + 1 == was.producer_epoch)
+    # Only an end that raised the epoch can be asked for again with the one before it: after one of version 1 that is
+    # the epoch of a producer that the present one has fenced.
+    has_raised = was.state in _COMPLETE and was.client_version >= EPOCH_BUMP_SINCE
+    is_retry = has_raised and (is_after_overflow or epoch + 1 == was.producer_epoch)
     if not is_retry and epoch != was.producer_epoch:
         raise BrokerError(ErrorCode.PRODUCER_FENCED)
     if is_retry:

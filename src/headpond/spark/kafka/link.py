@@ -15,14 +15,14 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from headpond.client import BrokerUnreachable, Client, ClientError
-from headpond.client.waiting import Backoff
+from headpond.client.waiting import JitteredBackoff
 from headpond.model import ErrorCode
 from headpond.runtime.clock import SystemClock
 from headpond.runtime.loop_thread import LoopThread
 from headpond.runtime.network import TcpNetwork
 from headpond.runtime.random import SystemRandom
 from headpond.runtime.tasks import LoopTasks
-from headpond.spark.source.options import ClientSettings
+from headpond.spark.kafka.client_settings import ClientSettings
 
 T = TypeVar("T")
 
@@ -70,7 +70,7 @@ class Link:
         client = self._opened()
         settings = self.settings
         started_s = client.clock.monotonic()
-        backoff = Backoff(client.random)
+        backoff = JitteredBackoff(client.random)
         tries, is_said = 0, False
         while True:
             tries += 1

@@ -26,9 +26,9 @@ from headpond.spark.lake.files import FileTarget, Growing
 from headpond.spark.lake.state import Hole, Move, TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import on_executors, parallelism
-from headpond.spark.source.cluster import commit_group, earliest_offsets, latest_offsets
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.options import SourceOptions, parse_options
+from headpond.spark.reading.cluster import commit_group, earliest_offsets, latest_offsets
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.options import SourceOptions, parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,8 +16,8 @@ from headpond.model import TopicPartition
 from headpond.model.ids import id_text
 from headpond.spark.lake.layout import date_of
 from headpond.spark.lake.state import Hole, LakeFile, Reach, TopicState
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.planning import OffsetRange, limit_in_proportion, split
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.planning import OffsetRange, limit_in_proportion, split
 
 TASK_RECORDS_MIN = 200_000
 """A task with less than this is not worth a file of its own."""

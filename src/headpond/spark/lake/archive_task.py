@@ -30,9 +30,9 @@ class ArchiveAnswer(msgspec.Struct, frozen=True):
 
 def archive_parts(work: ArchiveWork) -> ArchiveAnswer:
     from headpond.model import TopicPartition
-    from headpond.spark.source.options import parse_options
-    from headpond.spark.source.planning import OffsetRange
-    from headpond.spark.source.reading import read_range
+    from headpond.spark.reading.options import parse_options
+    from headpond.spark.reading.planning import OffsetRange
+    from headpond.spark.reading.range_reader import read_range
 
     check_lake(work.target.lake, work.lake_id)
     options = parse_options(work.source, is_stream=False)

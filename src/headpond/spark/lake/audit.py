@@ -25,8 +25,8 @@ from headpond.spark.lake.errors import LakeError
 from headpond.spark.lake.rows import files_with
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import on_executors
-from headpond.spark.source.cluster import earliest_offsets, latest_offsets
-from headpond.spark.source.options import parse_options
+from headpond.spark.reading.cluster import earliest_offsets, latest_offsets
+from headpond.spark.reading.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -45,8 +45,8 @@ def _audit(work: AuditWork, part: Part) -> PartitionFacts:
     from headpond.spark.codec import decode_batches
     from headpond.spark.lake.audit_rows import COLUMNS, RowWalk
     from headpond.spark.lake.raw import raw_batches
-    from headpond.spark.source.options import parse_options
-    from headpond.spark.source.planning import OffsetRange
+    from headpond.spark.reading.options import parse_options
+    from headpond.spark.reading.planning import OffsetRange
 
     wanted = OffsetRange(TopicPartition(work.topic, part.partition), part.from_offset, part.end_offset)
     walk, rows_walk = BatchWalk(part.from_offset), RowWalk()

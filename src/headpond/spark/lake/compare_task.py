@@ -86,9 +86,9 @@ def sum_blocks(work: CompareWork) -> CompareAnswer:
 def rows_of_side(side: TopicSide | LakeSide, part: Part, columns: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
     """The rows of a part: of a topic in order, of a lake in none."""
     if isinstance(side, TopicSide):
-        from headpond.spark.source.options import parse_options
-        from headpond.spark.source.planning import OffsetRange
-        from headpond.spark.source.reading import read_range
+        from headpond.spark.reading.options import parse_options
+        from headpond.spark.reading.planning import OffsetRange
+        from headpond.spark.reading.range_reader import read_range
 
         wanted = OffsetRange(TopicPartition(side.topic, part.partition), part.from_offset, part.end_offset)
         yield from read_range(parse_options(side.source, is_stream=False), wanted, None, columns)

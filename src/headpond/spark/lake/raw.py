@@ -9,8 +9,8 @@ from headpond.client.consumer import Reader
 from headpond.client.fetched import FetchedBatch
 from headpond.model import ErrorCode
 from headpond.spark.kafka.link import Link
-from headpond.spark.source.options import SourceOptions
-from headpond.spark.source.planning import OffsetRange
+from headpond.spark.reading.options import SourceOptions
+from headpond.spark.reading.planning import OffsetRange
 
 BUFFER_BYTES_MAX = 16 * 1024 * 1024
 

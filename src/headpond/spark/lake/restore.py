@@ -27,7 +27,7 @@ from headpond.spark.lake.rows import between, frame_of
 from headpond.spark.lake.state import TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.tasks import parallelism
-from headpond.spark.source.options import parse_options
+from headpond.spark.reading.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from headpond.ports import FileSystem
 from headpond.runtime.random import SystemRandom
 from headpond.spark.lake.errors import LakeError
 from headpond.spark.lake.state import TopicState
-from headpond.spark.source.planning import limit_in_proportion
+from headpond.spark.reading.planning import limit_in_proportion
 
 
 class RestoreState(msgspec.Struct, frozen=True):

@@ -23,8 +23,8 @@ from headpond.spark.lake.rows import between, frame_of
 from headpond.spark.lake.state import TopicState
 from headpond.spark.lake.store import Lake
 from headpond.spark.lake.table import Table
-from headpond.spark.source.cluster import earliest_offsets, latest_offsets
-from headpond.spark.source.options import parse_options
+from headpond.spark.reading.cluster import earliest_offsets, latest_offsets
+from headpond.spark.reading.options import parse_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,7 +18,7 @@ from headpond.spark.pipeline.options import (
 )
 from headpond.spark.pipeline.places import check_places
 from headpond.spark.pipeline.sql_names import command_of, tables_of
-from headpond.spark.source.options import parse_options
+from headpond.spark.reading.options import parse_options
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

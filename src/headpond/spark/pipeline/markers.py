@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from headpond.client import Client, ClientError
 from headpond.client.group_admin import Groups
 from headpond.model import ErrorCode
+from headpond.spark.kafka.client_settings import ClientSettings
 from headpond.spark.kafka.link import Link
 from headpond.spark.pipeline.folder import Folder
 from headpond.spark.pipeline.model import DEAD_LETTERS, Pipeline, Sink
 from headpond.spark.pipeline.tables import check_batches
 from headpond.spark.sink.messages import application_id, query_transactional_id
-from headpond.spark.source.options import ClientSettings
 
 
 def application_of(identity: str, sink: Sink) -> str:

@@ -11,6 +11,7 @@ from headpond.client.group_admin import Groups
 from headpond.client.offsets import EARLIEST
 from headpond.model import ErrorCode, TopicPartition
 from headpond.model.nearest import did_you_mean
+from headpond.spark.kafka.client_settings import ClientSettings
 from headpond.spark.kafka.errors import DataLost, WrongOption
 from headpond.spark.kafka.link import Link
 from headpond.spark.kafka.option_values import INT_MAX
@@ -19,10 +20,10 @@ from headpond.spark.pipeline.failures import RunFailed
 from headpond.spark.pipeline.mistakes import Place
 from headpond.spark.pipeline.model import Pipeline, Source
 from headpond.spark.pipeline.options import client_options, read_options
-from headpond.spark.source.cluster import UnknownTopics, earliest_offsets, latest_offsets, resolve_start
-from headpond.spark.source.offsets import Document, Offsets, read_document
-from headpond.spark.source.options import ClientSettings, SourceOptions, parse_options
-from headpond.spark.source.positions import Everywhere
+from headpond.spark.reading.cluster import UnknownTopics, earliest_offsets, latest_offsets, resolve_start
+from headpond.spark.reading.offsets import Document, Offsets, read_document
+from headpond.spark.reading.options import SourceOptions, parse_options
+from headpond.spark.reading.positions import Everywhere
 
 MAX_MESSAGE_BYTES = "max.message.bytes"
 MAX_MESSAGE_BYTES_DEFAULT = 1_048_588

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headpond.spark.kafka.client_settings import ClientSettings
 from headpond.spark.pipeline.folder import Folder
 from headpond.spark.pipeline.markers import check_markers, markers_of, read_markers
 from headpond.spark.pipeline.model import Pipeline, Sink
@@ -9,7 +10,6 @@ from headpond.spark.pipeline.places import check_around
 from headpond.spark.pipeline.tables import check_table, written_to_table
 from headpond.spark.pipeline.upsert import check_versions
 from headpond.spark.pipeline.versions import Versions
-from headpond.spark.source.options import ClientSettings
 
 
 class Targets:

@@ -14,11 +14,12 @@ from headpond.client.group_admin import Groups
 from headpond.client.offsets import EARLIEST, LATEST, Isolation, ListedOffset, list_offsets
 from headpond.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from headpond.model.nearest import did_you_mean
+from headpond.spark.kafka.client_settings import ClientSettings
 from headpond.spark.kafka.errors import WrongOption
-from headpond.spark.source.data_loss import report
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.options import ClientSettings, SourceOptions, Subscription
-from headpond.spark.source.positions import AtOffsets, AtTimestamps, is_special, specs_of
+from headpond.spark.reading.losses import report
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.options import SourceOptions, Subscription
+from headpond.spark.reading.positions import AtOffsets, AtTimestamps, is_special, specs_of
 
 
 class FoundPartitions(NamedTuple):
@@ -71,7 +72,7 @@ async def latest_offsets(client: Client, options: SourceOptions, *, is_complete:
 
 async def settled_offsets(client: Client, options: SourceOptions, start: Offsets) -> Offsets:
     """The ends, asked for again while one lies before the query's own position: a leader that has just been elected may
-    be a moment behind. What stays behind is told by ``data_loss``."""
+    be a moment behind. What stays behind is told by ``source/data_loss.py``."""
     for _ in range(options.client.retries):
         ends = await latest_offsets(client, options, is_complete=False)
         behind = [tp for tp, end in ends.by_partition.items() if end < start.by_partition.get(tp, 0)]

@@ -10,9 +10,9 @@ Spark compares these texts letter by letter, so there is one form: names in orde
 numbers, ids last.
 
 ``{"#start": {}}`` stands for the start of a new query, before anybody has asked a broker what that is. Beside
-partitions it says that the first batch reaches from there to here (see ``stream.py``, Trigger.Once). ``"#begin": {}``
-beside partitions says that the query begins here, and that the first batch is empty: it is written where there are no
-ids, which say as much, since nobody else writes them.
+partitions it says that the first batch reaches from there to here (see ``source/stream.py``, Trigger.Once). ``"#begin":
+{}`` beside partitions says that the query begins here, and that the first batch is empty: it is written where there are
+no ids, which say as much, since nobody else writes them.
 """
 
 from __future__ import annotations

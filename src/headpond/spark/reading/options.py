@@ -16,12 +16,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from headpond.client.bootstrap import parse_bootstrap
-from headpond.client.connection import Address
 from headpond.client.offsets import EARLIEST, ISOLATION_LEVELS, LATEST, Isolation
-from headpond.client.security import PLAINTEXT, Security
 from headpond.model import TopicPartition
 from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.client_settings import ClientSettings, read_bootstrap
 from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.kafka.given_options import Given
 from headpond.spark.kafka.option_values import (
@@ -34,34 +32,9 @@ from headpond.spark.kafka.option_values import (
     read_truth,
     read_whole_number,
 )
-from headpond.spark.source.positions import AtOffsets, AtTimestamps, Everywhere, NoMatch, Position
+from headpond.spark.reading.positions import AtOffsets, AtTimestamps, Everywhere, NoMatch, Position
 
 _log = logging.getLogger("headpond.spark")
-
-PARTITION_FETCH_BYTES = 4 * 1024 * 1024
-FETCH_BYTES = 8 * 1024 * 1024
-"""Larger than Kafka's consumer asks for: a task reads one partition, and whole megabytes decode fastest."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClientSettings:
-    """What a connection to the brokers needs."""
-
-    bootstrap: tuple[Address, ...]
-    client_id: str = "headpond-spark"
-    isolation: Isolation = "read_committed"
-    api_timeout_s: float = 60.0
-    """How long the driver tries to get an answer: brokers restart."""
-    poll_timeout_s: float = 120.0
-    """How long a task goes on without getting anything."""
-    retries: int = 3
-    retry_interval_s: float = 0.01
-    partition_fetch_bytes: int = PARTITION_FETCH_BYTES
-    fetch_bytes: int = FETCH_BYTES
-    fetch_wait_ms: int = 500
-    fetch_min_bytes: int = 1
-    check_crcs: bool = True
-    security: Security = PLAINTEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +133,6 @@ def _client(options: Given) -> ClientSettings:
         check_crcs=True if check_crcs is None else read_truth(names.KAFKA + names.CHECK_CRCS, check_crcs),
         security=options.security(),
     )
-
-
-def read_bootstrap(options: Given) -> tuple[Address, ...]:
-    text = options.setting(names.BOOTSTRAP_SERVERS)
-    if text is None:
-        raise WrongOption("kafka.bootstrap.servers is missing: HOST:PORT of one or more brokers")
-    try:
-        return tuple(parse_bootstrap(text))
-    except ValueError as error:
-        raise WrongOption(f"kafka.bootstrap.servers: {error}") from None
 
 
 def _isolation(options: Given) -> Isolation:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from headpond.model import TopicPartition
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.options import Rate
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.options import Rate
 
 
 class OffsetRange(NamedTuple):

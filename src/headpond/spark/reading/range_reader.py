@@ -20,10 +20,10 @@ from headpond.client.consumer import Reader
 from headpond.client.fetched import FetchedBatch
 from headpond.model import ZERO_TOPIC_ID, ErrorCode, TopicPartition
 from headpond.spark.kafka.link import Link
-from headpond.spark.source.cluster import earliest_offsets
-from headpond.spark.source.data_loss import report
-from headpond.spark.source.options import SourceOptions
-from headpond.spark.source.planning import OffsetRange
+from headpond.spark.reading.cluster import earliest_offsets
+from headpond.spark.reading.losses import report
+from headpond.spark.reading.options import SourceOptions
+from headpond.spark.reading.planning import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,11 +11,11 @@ from typing import Literal, get_args
 
 from headpond.protocol.records.compression import CODEC_NAMES
 from headpond.spark.kafka import option_names as names
+from headpond.spark.kafka.client_settings import ClientSettings, read_bootstrap
 from headpond.spark.kafka.errors import WrongOption
 from headpond.spark.kafka.given_options import Given
 from headpond.spark.kafka.option_values import INT_MAX, LONG_MAX
 from headpond.spark.sink.addresses import holds_credentials
-from headpond.spark.source.options import ClientSettings, read_bootstrap
 
 Delivery = Literal["exactly-once", "at-least-once"]
 

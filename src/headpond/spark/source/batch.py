@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from headpond.spark.kafka.link import Link
-from headpond.spark.source.cluster import bounds_of_batch
-from headpond.spark.source.options import SourceOptions
-from headpond.spark.source.planning import ranges_between
+from headpond.spark.reading.cluster import bounds_of_batch
+from headpond.spark.reading.options import SourceOptions
+from headpond.spark.reading.planning import ranges_between
+from headpond.spark.reading.range_reader import read_range
 from headpond.spark.source.ranges import RangePartition, partitions_for
-from headpond.spark.source.reading import read_range
 from headpond.spark.worker import begin_task
 
 if TYPE_CHECKING:

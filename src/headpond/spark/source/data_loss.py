@@ -8,15 +8,10 @@ change.arrived     partitions that the query has not seen: they begin at their e
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from headpond.model import TopicPartition
-from headpond.spark.kafka.errors import FAIL_ON_DATA_LOSS_ADVICE, DataLost
-from headpond.spark.source.offsets import Offsets
-
-_log = logging.getLogger("headpond.spark")
+from headpond.spark.reading.offsets import Offsets
 
 
 class Change(NamedTuple):
@@ -58,13 +53,3 @@ def late_arrivals(begins: dict[TopicPartition, int], start: Offsets) -> list[str
         for tp, offset in sorted(begins.items())
         if offset > 0 and start.get(tp) is None
     ]
-
-
-def report(losses: Sequence[str], *, is_failure: bool) -> None:
-    """``DataLost``, or a line in the log."""
-    if not losses:
-        return
-    sentence = "; ".join(losses)
-    if is_failure:
-        raise DataLost(f"records may have been missed: {sentence}; {FAIL_ON_DATA_LOSS_ADVICE}")
-    _log.warning("records may have been missed: %s", sentence)

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pyspark.sql.datasource import InputPartition
 
 from headpond import __version__
-from headpond.spark.source.offsets import Offsets
-from headpond.spark.source.options import SourceOptions
-from headpond.spark.source.planning import OffsetRange, split
+from headpond.spark.reading.offsets import Offsets
+from headpond.spark.reading.options import SourceOptions
+from headpond.spark.reading.planning import OffsetRange, split
 
 
 class RangePartition(InputPartition):

@@ -28,19 +28,20 @@ from headpond.model import TopicPartition
 from headpond.runtime.clock import SystemClock
 from headpond.spark.kafka.link import Link
 from headpond.spark.kafka.option_values import LONG_MAX
-from headpond.spark.source.cluster import (
+from headpond.spark.reading.cluster import (
     commit_group,
     earliest_offsets,
     latest_offsets,
     resolve_start,
     settled_offsets,
 )
-from headpond.spark.source.data_loss import compare, late_arrivals, report
-from headpond.spark.source.offsets import Document, Offsets, check_first, read_document, start_document
-from headpond.spark.source.options import SourceOptions
-from headpond.spark.source.planning import is_too_little, limit_in_proportion, ranges_between
+from headpond.spark.reading.losses import report
+from headpond.spark.reading.offsets import Document, Offsets, check_first, read_document, start_document
+from headpond.spark.reading.options import SourceOptions
+from headpond.spark.reading.planning import is_too_little, limit_in_proportion, ranges_between
+from headpond.spark.reading.range_reader import read_range
+from headpond.spark.source.data_loss import compare, late_arrivals
 from headpond.spark.source.ranges import RangePartition, partitions_for
-from headpond.spark.source.reading import read_range
 from headpond.spark.worker import begin_task
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 The common case costs one header, one checksum and a dozen comparisons, however many records there are: what the
 checksum covers is what the producer meant. Only where a topic's promise depends on it are the records looked at
-(``deep_admission``): compacted topics (no null keys), ``message.timestamp.before.max.ms``, a ``compression.type`` of
+(``deep.py``): compacted topics (no null keys), ``message.timestamp.before.max.ms``, a ``compression.type`` of
 the topic's own, ``headpond.validate.records``, and headers whose timestamps look wrong.
 
 Codes and texts are Kafka's, asked of a real one: most refusals carry no text there, so ``message`` is empty and the

@@ -20,7 +20,7 @@ from headpond.storage.producers.producers import ProducerStates
 from headpond.storage.producers.txn_index import AbortedTxn, ending_in
 from headpond.storage.producers.txn_index import encode as encode_aborted
 from headpond.storage.recovery import index_files
-from headpond.storage.recovery.producers import rebuild_producers
+from headpond.storage.recovery.rebuild_producers import rebuild_producers
 from headpond.storage.recovery.recovery import FoundFolder, Recovered
 from headpond.storage.recovery.scan import ScannedSegment, scan
 

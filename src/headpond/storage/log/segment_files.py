@@ -131,7 +131,7 @@ def truncate_file(file: File, size_bytes: int, *, durable: bool) -> None:
 def set_aside(fs: FileSystem, path: str, offsets: Iterable[int], *, newest_first: bool) -> list[str]:
     """Rename the files of the segments with these base offsets to ``.deleted``, one segment after the other, so that
     what a power cut leaves has no hole: the newest first when the log's end goes, the oldest first when its start
-    goes. Readers that have them open are not disturbed. Returns the new paths, for ``remove_files``."""
+    goes. Readers that have them open are not disturbed. Returns the new paths, to be removed later."""
     present = set(fs.list_dir(path))
     moved: list[str] = []
     for offset in sorted(offsets, reverse=newest_first):

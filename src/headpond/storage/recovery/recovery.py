@@ -31,7 +31,7 @@ from headpond.storage.producers.txn_index import AbortedTxn
 from headpond.storage.recovery import index_files
 from headpond.storage.recovery.aborts import first_damaged_index, settle_aborted
 from headpond.storage.recovery.leftovers import finish_interrupted_work
-from headpond.storage.recovery.producers import load_snapshot, widen_windows
+from headpond.storage.recovery.rebuild_producers import load_snapshot, widen_windows
 from headpond.storage.recovery.scan import Collected, ScannedSegment, scan
 
 _log = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
-"""The response of a fetch: what its session still has to tell, and where the leaders are, if somebody asked wrongly."""
+"""The response of a fetch: session changes, and leader hints for misdirected requests."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Prepared:
         zstd_allowed: bool,
         ask: Callable[[], Awaitable[dict[Replica, Word]]] | None = None,
     ) -> None:
-        """``ask``: the transaction's coordinator. Last, because its word does not keep."""
+        """``ask``: the transaction's coordinator. Last, because its verification expires."""
         for at, replica, records in looks:
             log = replica.partition.log
             try:

@@ -5,7 +5,7 @@ Behaviour   One batch per partition. A partition's failure never fails its neigh
             is below the high watermark, which with headpond.flush=ack is when it is on disk.
             A partition that must make room first (its first append, a roll, a repair after a full disk) holds the
             connection back *before* anything of the request is appended: sequences stay in order. So does the first
-            batch of a transaction, until its coordinator has answered (``produce_transactions``).
+            batch of a transaction, until its coordinator has answered (``transactional.py``).
 Versions    v3 RecordBatch v2 only · v5 log start offset · v7 zstd · v8 record errors (KIP-467) · v9 flexible ·
             v10 current leader (KIP-951) · v11/v12 transactions v2 (KIP-890) · v13 topic ids (KIP-516)
 """

@@ -10,6 +10,6 @@ checks.py            what is refused                         sessions.py        
 
 from headpond.coordination.groups.consumer.group import ConsumerGroup
 from headpond.coordination.groups.consumer.groups import ConsumerGroups
-from headpond.coordination.groups.consumer.topics import FixedTopics, ImageTopics, TopicFacts, TopicsView
+from headpond.coordination.groups.consumer.topics import ImageTopics, TopicFacts, TopicsView
 
-__all__ = ["ConsumerGroup", "ConsumerGroups", "FixedTopics", "ImageTopics", "TopicFacts", "TopicsView"]
+__all__ = ["ConsumerGroup", "ConsumerGroups", "ImageTopics", "TopicFacts", "TopicsView"]

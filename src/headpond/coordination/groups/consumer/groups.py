@@ -191,7 +191,7 @@ class ConsumerGroups:
     # --- the log, and the coordinator's life
 
     def replay(self, key: Any, value: Any) -> None:
-        """A record whose key is of ``records.RECORD_TYPES``."""
+        """A record of a consumer group: see ``stored_types``."""
         group = self._groups.get(key.group_id)
         if not isinstance(group, ConsumerGroup):
             if value is None:

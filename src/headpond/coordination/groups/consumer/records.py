@@ -6,16 +6,13 @@ from collections.abc import Iterable
 
 from headpond.coordination.groups.consumer.assignment import Target
 from headpond.coordination.groups.consumer.member import Member
-from headpond.coordination.records import CoordinatorRecord, RecordType
+from headpond.coordination.records import CoordinatorRecord
 from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
     ConsumerGroupPartitionMetadataKey,
-    ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionKey,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberKey,
@@ -23,20 +20,6 @@ from headpond.protocol.schema.consumer_group_records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
-
-RECORD_TYPES = {
-    key.KEY: RecordType(key, value, 0)
-    for key, value in (
-        (ConsumerGroupMetadataKey, ConsumerGroupMetadataValue),
-        (ConsumerGroupPartitionMetadataKey, ConsumerGroupPartitionMetadataValue),
-        (ConsumerGroupMemberMetadataKey, ConsumerGroupMemberMetadataValue),
-        (ConsumerGroupTargetAssignmentMetadataKey, ConsumerGroupTargetAssignmentMetadataValue),
-        (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
-        (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
-        (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
-    )
-}
-"""For the codec of __consumer_offsets; the keys of this table are also those that ``ConsumerGroups`` replays."""
 
 
 def member_metadata(group_id: str, member: Member) -> CoordinatorRecord:

@@ -7,7 +7,7 @@ another epoch, hence another assignment. Racks are left out: no assignor looks a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import blake2b
 from struct import Struct
 from typing import NamedTuple, Protocol
@@ -82,25 +82,6 @@ class ImageTopics:
 
     def names(self) -> Iterable[str]:
         return self._image.topics
-
-
-class FixedTopics:
-    """``TopicsView`` that holds what it was given: of one moment, or of a test."""
-
-    def __init__(self, topics: Mapping[str, TopicFacts], version: int = 0) -> None:
-        self._topics = dict(topics)
-        self._names = {facts.topic_id: name for name, facts in topics.items()}
-        self.version = version
-        self.found = FoundByRegex()
-
-    def facts(self, name: str) -> TopicFacts | None:
-        return self._topics.get(name)
-
-    def name_of(self, topic_id: TopicId) -> str | None:
-        return self._names.get(topic_id)
-
-    def names(self) -> Iterable[str]:
-        return self._topics
 
 
 def metadata_hash(names: Iterable[str], topics: TopicsView) -> int:
