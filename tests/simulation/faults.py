@@ -91,6 +91,18 @@ class Cut(NamedTuple):
         stage.later(self.seconds, lambda: stage.network.mend(self.source, self.target))
 
 
+class Stall(NamedTuple):
+    """The connections that there are, in one direction; new ones work. What was sent on the old ones comes late."""
+
+    at_s: float
+    source: str
+    target: str
+    seconds: float
+
+    def strike(self, stage: Stage) -> None:
+        stage.later(self.seconds, stage.network.stall(self.source, self.target))
+
+
 class SlowLink(NamedTuple):
     at_s: float
     source: str
@@ -259,6 +271,7 @@ Fault = (
     | Pause
     | KillClient
     | Cut
+    | Stall
     | SlowLink
     | ClockJump
     | ClockDrift

@@ -161,7 +161,8 @@ async def _configs(admin: Admin, topic: str) -> dict[str, str]:
 
 async def _read(client: Client, tp: TopicPartition, *, is_raw: bool) -> list[FetchedBatch]:
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted" if is_raw else "read_committed"
-    async with Reader(client, {tp: EARLIEST}, isolation=isolation, is_raw=is_raw) as reader:
+    # Retention goes on meanwhile.
+    async with Reader(client, {tp: EARLIEST}, isolation=isolation, is_raw=is_raw, offset_reset="earliest") as reader:
         return [batch async for batch in reader]
 
 
@@ -171,7 +172,7 @@ def _batch(header: BatchHeader, data: memoryview) -> Batch:
         marker = read_end_txn_marker(data)
         if marker is not None:  # compaction leaves a header, for the producer's sake
             control = "abort" if marker.is_abort else "commit"
-    records = () if header.is_control else tuple(Seen(*record[:4]) for record in read_records(data))
+    records = tuple(Seen(*record[:4]) for record in read_records(data))
     return Batch(
         header.base_offset,
         header.last_offset,

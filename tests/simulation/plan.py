@@ -20,6 +20,9 @@ FIRST_FAULT_S = 1.0
 FAULTS = (8, 16)
 """How many a run has, from and up to."""
 
+DRIFT_RATES = (0.8, 0.95, 1.05, 1.25)
+"""Of the broker's clock. The fastest shortens what members of groups may rely on, see ``workloads/ownership``."""
+
 Draw = Callable[[random.Random, float, list[str]], Fault]
 
 
@@ -56,14 +59,17 @@ KINDS: dict[str, Draw] = {
     "pause client": lambda c, at, clients: faults.Pause(at, c.choice(clients), _seconds(c, 0.5, 8.0)),
     "kill client": lambda c, at, clients: faults.KillClient(at, c.choice(clients), _seconds(c, 0.1, 3.0)),
     "cut": lambda c, at, clients: faults.Cut(at, *_link(c, clients), _seconds(c, 0.2, 5.0)),
+    "stall": lambda c, at, clients: faults.Stall(at, *_link(c, clients), _seconds(c, 1.0, 8.0)),
     "slow link": lambda c, at, clients: faults.SlowLink(
         at, *_link(c, clients), _seconds(c, 0.5, 5.0), _seconds(c, 0.02, 0.5)
     ),
     "clock jump": lambda c, at, clients: faults.ClockJump(
         at, c.choice(["b1", *clients]), c.choice((-7_200_000, -5_000, 5_000, 3_000_000)), _seconds(c, 1, 8)
     ),
-    "clock drift": lambda c, at, _: faults.ClockDrift(at, "b1", c.choice((0.8, 0.95, 1.05, 1.25)), _seconds(c, 2, 10)),
-    "slow disk": lambda c, at, _: faults.SlowDisk(at, _seconds(c, 0.01, 0.5), _seconds(c, 0.5, 4.0)),
+    "clock drift": lambda c, at, _: faults.ClockDrift(at, "b1", c.choice(DRIFT_RATES), _seconds(c, 2, 10)),
+    "slow disk": lambda c, at, _: faults.SlowDisk(
+        at, _seconds(c, 0.01, c.choice((0.1, 0.5, 1.5))), _seconds(c, 0.5, 4.0)
+    ),
     "full disk": lambda c, at, _: faults.FullDisk(at, c.randrange(4_000), _seconds(c, 0.3, 3.0)),
     "failed sync": lambda c, at, _: faults.FailedSync(at),
     "failed write": lambda c, at, _: faults.FailedWrite(at, c.randrange(300)),
@@ -84,7 +90,7 @@ def draw_options(seed: int, workloads: list[str]) -> Options:
     kinds = [kind for kind in KINDS if flush == "ack" or kind not in LOSES_PAGES]
     enabled = tuple(kind for kind in kinds if chance.random() < 0.5) or (chance.choice(kinds),)
     chosen = tuple(name for name in workloads if chance.random() < 0.6) or (chance.choice(workloads),)
-    return Options(flush, enabled, chosen, _topics(chance, chosen), _settings(chance, flush))
+    return Options(flush, enabled, chosen, draw_topics(chance, chosen), draw_settings(chance, flush))
 
 
 def draw_plan(seed: int, options: Options) -> tuple[Fault, ...]:
@@ -94,7 +100,7 @@ def draw_plan(seed: int, options: Options) -> tuple[Fault, ...]:
     return tuple(KINDS[chance.choice(options.kinds)](chance, at_s, options.client_names) for at_s in times_s)
 
 
-def _topics(chance: random.Random, workloads: tuple[str, ...]) -> tuple[Topic, ...]:
+def draw_topics(chance: random.Random, workloads: tuple[str, ...]) -> tuple[Topic, ...]:
     small = ("internal.segment.bytes", str(chance.choice((2_000, 8_000, 100_000))))
     compacted = (
         ("cleanup.policy", "compact"),
@@ -112,7 +118,7 @@ def _topics(chance: random.Random, workloads: tuple[str, ...]) -> tuple[Topic, .
     )
 
 
-def _settings(chance: random.Random, flush: str) -> tuple[tuple[str, str], ...]:
+def draw_settings(chance: random.Random, flush: str) -> tuple[tuple[str, str], ...]:
     return (
         ("headpond.flush", flush),
         ("offsets.topic.num.partitions", str(chance.choice((1, 3)))),

@@ -2,7 +2,7 @@
 
 Every ``LOOK_EVERY_S`` the offsets of each partition are noted together, and the metadata image is compared with one
 that is made anew from what the store held at the image's revision. Alarms in the broker's log are troubles: a traceback
-of anything but a failing disk or store means a bug, however well the broker goes on.
+of anything but a failing disk or store means a bug, however well the broker goes on. So are answers out of order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from headpond.client import ClientError
+from headpond.client.connection import Connection
 from headpond.cluster.image import MetadataImage
 from headpond.model import BrokerError
 from headpond.model.ids import id_text
@@ -56,6 +57,7 @@ class Probes:
                         partition.last_stable_offset,
                         partition.high_watermark,
                         log.log_end_offset,
+                        self._broker.lives,
                     )
                 )
 
@@ -94,6 +96,25 @@ class _StoreStates:
 def _digest(image: MetadataImage) -> str:
     parts = [image.cluster_id, *(sorted(each.items()) for each in (image.topics, image.brokers, image.features))]
     return hashlib.blake2b(repr(parts).encode(), digest_size=8).hexdigest()
+
+
+@contextmanager
+def answers_in_order(trouble: Callable[[str, str], None]) -> Iterator[None]:
+    """Inside, an answer that overtakes one to an earlier request of its connection is a trouble: our client puts up
+    with it, others do not."""
+    answered = Connection._answered
+
+    def checked(connection: Connection, frame: memoryview) -> None:
+        answer_to, oldest = int.from_bytes(frame[:4]), next(iter(connection._in_flight), None)
+        if answer_to in connection._in_flight and answer_to != oldest:
+            trouble("client", f"the answer to request {answer_to} came before the one to {oldest}")
+        answered(connection, frame)
+
+    setattr(Connection, "_answered", checked)  # noqa: B010 (mypy)
+    try:
+        yield
+    finally:
+        setattr(Connection, "_answered", answered)  # noqa: B010
 
 
 @contextmanager

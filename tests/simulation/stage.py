@@ -31,7 +31,7 @@ from simulation.harness.metastore import StoreServer
 from simulation.harness.net import SimulatedNetwork
 from simulation.history import AdminChange, History, Trouble
 from simulation.plan import Options
-from simulation.probes import Probes, alarms
+from simulation.probes import Probes, alarms, answers_in_order
 from simulation.site import Site
 from simulation.workloads import WORKLOADS
 
@@ -60,7 +60,7 @@ def play(seed: int, options: Options, plan: tuple[Fault, ...]) -> Run:
     try:
         stage = Stage(seed, options, plan)
         try:
-            with alarms(stage.trouble):
+            with alarms(stage.trouble), answers_in_order(stage.trouble):
                 stage.loop.run(stage.main(), until_s=UNTIL_S)
         except Stuck as error:
             stage.history.unconverged.append(f"stuck: {error}")
@@ -205,9 +205,8 @@ class Stage:
         look = LastLook(self.broker, self._observer, self.history, self.options)
         assert self._observer.life is not None
         self._observer.life.spawn(_finish(look.run(), done), "last look")
-        if not await self._until(done.done, LAST_LOOK_S, "the last look"):
-            return
-        done.result()
+        if await self._until(done.done, LAST_LOOK_S, "the last look") and (error := done.exception()) is not None:
+            self.history.unconverged.append(f"the last look failed: {error!r}")
 
     # --- for all
 

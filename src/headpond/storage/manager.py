@@ -261,7 +261,7 @@ class LogManager:
             await self._workers.run(journal.remove, self._fs, self.data_dir)
             await self._workers.run(data_folder.write_clean_marker, self._fs, self.data_dir, broker_epoch)
         except OSError as error:
-            _log.warning("could not mark the data folder %s as clean, the next start recovers: %s", self.data_dir, error)
+            _log.warning("could not mark %s as clean, so the next start recovers it: %s", self.data_dir, error)
 
     def reconfigure(self, config: StorageConfig) -> None:
         """Dynamic settings; the flush mode is fixed until the next start."""

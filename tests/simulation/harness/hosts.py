@@ -187,7 +187,10 @@ class BrokerHost(Host):
             self.life.spawn(self._stop(self.app), "stop")
 
     async def _stop(self, app: BrokerApp) -> None:
-        await app.stop()
+        try:
+            await app.stop()
+        except Exception as error:
+            self.world.trouble(self.name, f"stop failed: {error!r}")
         if len(self._tasks):
             self.world.trouble(self.name, f"{len(self._tasks)} tasks outlived the stop")
         self.disk.kill()
@@ -257,10 +260,15 @@ class BrokerHost(Host):
         return latency_s[0] + latency_s[1] * self.world.chance.random()
 
     def _answer_delay_s(self) -> float:
-        return self._drawn_s(WORKER_LATENCY_S) + self.disk.faults.take_time()
+        slow_s = self.disk.faults.take_time()
+        return self._drawn_s(WORKER_LATENCY_S) + (2 * slow_s * self.world.chance.random() if slow_s else 0.0)
 
     def _begin_delay_s(self) -> float:
-        return self._drawn_s(WORKER_LATENCY_S) if self.world.chance.random() < LATE_JOB_RATE else 0.0
+        if self.world.chance.random() >= LATE_JOB_RATE:
+            return 0.0
+        # Of a slow disk a sync may be durable at its end only: what a power cut finds before is as if it had not begun.
+        slow_s = self.disk.faults.sync_takes_s
+        return self._drawn_s(WORKER_LATENCY_S) + (slow_s * self.world.chance.random() if slow_s else 0.0)
 
     def _task_failed(self, name: str, error: BaseException) -> None:
         if name in VITAL_TASKS:

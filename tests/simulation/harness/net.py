@@ -5,7 +5,8 @@ Connections     keep their order; between connections there is none, since each 
                 then the sender is asked to pause. Memory that connections share is overwritten after each read:
                 whoever keeps a view of it reads garbage.
 Faults          ``cut`` a link, in one direction: nothing arrives until ``mend``, then everything does, as TCP repeats
-                what was lost. ``slow`` adds to the latency of a link.
+                what was lost. ``slow`` adds to the latency of a link. ``stall`` holds up the connections that there are
+                now, in one direction, while new ones work: TCP waits longer each time before it repeats something.
 Ends            A killed process: its kernel resets its connections. A machine without power says nothing; once it is
                 back, it resets what it does not know. Connecting hangs while there is no power or the link is cut, and
                 is refused where no one listens.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -63,6 +65,7 @@ class SimulatedNetwork:
         self._cut: dict[tuple[str, str], int] = {}
         self._slow_s: dict[tuple[str, str], float] = {}
         self._held: dict[tuple[str, str], list[Segment]] = {}
+        self._stalled: dict[SimulatedTransport, list[Segment]] = {}
         self._next_port = 10_000
 
     def add(self, name: str) -> Machine:
@@ -89,6 +92,19 @@ class SimulatedNetwork:
         """Added to each latency; 0 ends it."""
         self._slow_s[source, target] = seconds
 
+    def stall(self, source: str, target: str) -> Callable[[], None]:
+        """Nothing that is sent on the present connections arrives, until what is returned is called."""
+        machine = self.machines[source]
+        chosen = [each for each in machine.transports if each.peer_name == target and each not in self._stalled]
+        self._stalled.update({each: [] for each in chosen})
+
+        def go_on() -> None:
+            for each in chosen:
+                for segment in self._stalled.pop(each, ()):
+                    self._travel(segment)
+
+        return go_on
+
     def heal(self) -> None:
         for source, target in [link for link, count in self._cut.items() if count]:
             self._cut[source, target] = 1
@@ -114,7 +130,9 @@ class SimulatedNetwork:
         return latency_s + self._slow_s.get((source, target), 0.0)
 
     def send(self, source: SimulatedTransport, data: bytes | None, end: str = "") -> None:
-        self._travel(Segment(self.loop.next_number(), source, data, end))
+        segment = Segment(self.loop.next_number(), source, data, end)
+        source.under_way.append(segment)
+        self._travel(segment)
 
     def _travel(self, segment: Segment) -> None:
         source = segment.source
@@ -123,11 +141,23 @@ class SimulatedNetwork:
         self.loop.call_on(self.wire, at_s, self._arrive, segment)
 
     def _arrive(self, segment: Segment) -> None:
-        source, peer = segment.source, segment.source.peer
+        source = segment.source
         link = (source.machine.name, source.peer_name)
-        if self.is_cut(*link) or link in self._held:
+        if source in self._stalled:
+            self._stalled[source].append(segment)
+        elif self.is_cut(*link) or link in self._held:
             self._held.setdefault(link, []).append(segment)
-        elif peer is not None and not peer.is_dead and not peer.life.is_over:
+        else:
+            # What was held up comes before what was sent after it, whenever that arrives.
+            source.landed.add(segment.number)
+            while source.under_way and source.under_way[0].number in source.landed:
+                first = source.under_way.popleft()
+                source.landed.discard(first.number)
+                self._deliver(first)
+
+    def _deliver(self, segment: Segment) -> None:
+        source, peer = segment.source, segment.source.peer
+        if peer is not None and not peer.is_dead and not peer.life.is_over:
             self.loop.call_on(peer.life, self.loop.time(), peer.arrived, segment)
         elif self.machines[source.peer_name].has_power and segment.end != "reset" and peer is not None:
             peer.send_reset()  # a connection that its kernel does not know (any more)
@@ -176,6 +206,8 @@ class SimulatedTransport(asyncio.Transport):
         self.peer: SimulatedTransport | None = None
         self.is_dead = False  # the kernel has forgotten it
         self.arrives_s = 0.0
+        self.under_way: deque[Segment] = deque()  # in the order in which they were sent
+        self.landed: set[int] = set()  # the numbers of those that are there, and wait for others
         self._network = network
         self._protocol: Any = None
         self._unread = bytearray()

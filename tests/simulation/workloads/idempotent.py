@@ -10,6 +10,8 @@ from simulation.site import Site
 
 DELIVERY_TIMEOUT_S = 8.0
 BURST_MAX = 12
+TOMBSTONE_RATE = 0.2
+"""In compacted topics."""
 
 
 async def produce_idempotently(site: Site) -> None:
@@ -32,6 +34,7 @@ async def _burst(site: Site, producer: Producer, process: str) -> None:
     for _ in range(site.chance.randrange(1, BURST_MAX)):
         partition = site.chance.randrange(topic.partitions)
         timestamp_ms = site.host.clock.now_ms()
+        is_deletion = topic.is_compacted and site.chance.random() < TOMBSTONE_RATE
         send = site.begin(
             Send(
                 process=process,
@@ -39,7 +42,7 @@ async def _burst(site: Site, producer: Producer, process: str) -> None:
                 topic=topic.name,
                 partition=partition,
                 key=b"k%d" % site.chance.randrange(8),
-                value=site.unique().encode(),
+                value=None if is_deletion else site.unique().encode(),
                 timestamp_ms=timestamp_ms,
                 order=site.next_order(process, topic.name, partition),
                 is_idempotent=True,

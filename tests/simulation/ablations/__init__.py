@@ -1,0 +1,116 @@
+"""Planted bugs: does the simulator find them? Each is a file here; see ``planting``, and ``__main__`` for the search.
+
+Written before, and without knowing, what ``checkers`` look at.
+"""
+
+from __future__ import annotations
+
+from simulation.ablations import (
+    aborted_not_listed,
+    aborted_not_written,
+    aborted_offsets_applied,
+    ack_before_fsync,
+    answers_out_of_order,
+    clean_marker_stays,
+    compaction_in_open_transactions,
+    compaction_keeps_aborted,
+    compaction_keeps_the_first,
+    decided_not_resumed,
+    decision_not_durable,
+    deleted_records_come_back,
+    deletion_not_written,
+    duplicates_accepted,
+    failed_sync_ignored,
+    fetch_past_high_watermark,
+    folder_of_a_former_topic,
+    given_before_released,
+    half_written_batch_stays,
+    high_watermark_ahead_of_flush,
+    index_files_trusted,
+    join_phase_ends_early,
+    journal_emptied_early,
+    journal_not_replayed,
+    last_stable_offset_ignored,
+    late_transactions_stay_open,
+    lost_marker_believed,
+    no_crc_at_recovery,
+    offset_commit_not_durable,
+    offsets_of_a_former_topic,
+    older_epoch_accepted,
+    producer_ids_given_twice,
+    producers_forgotten_at_start,
+    recovered_not_flushed,
+    recovery_point_ahead_of_sync,
+    retention_by_oldest_record,
+    retention_past_high_watermark,
+    revocation_not_awaited,
+    sessions_never_end,
+    snapshot_newer_than_log,
+    stale_generation_accepted,
+    time_index_not_rebuilt,
+    torn_tail_not_cut,
+    verification_skipped,
+    view_kept_over_await,
+    watch_gap_ignored,
+)
+from simulation.ablations.planting import Ablation
+
+ABLATIONS: dict[str, Ablation] = {
+    ablation.name: ablation
+    for ablation in map(
+        Ablation.of,
+        (
+            # What a crash of the disk leaves
+            no_crc_at_recovery,
+            failed_sync_ignored,
+            index_files_trusted,
+            ack_before_fsync,
+            high_watermark_ahead_of_flush,
+            fetch_past_high_watermark,
+            torn_tail_not_cut,
+            half_written_batch_stays,
+            recovered_not_flushed,
+            recovery_point_ahead_of_sync,
+            clean_marker_stays,
+            journal_not_replayed,
+            journal_emptied_early,
+            time_index_not_rebuilt,
+            # Producers
+            duplicates_accepted,
+            producers_forgotten_at_start,
+            snapshot_newer_than_log,
+            producer_ids_given_twice,
+            view_kept_over_await,
+            answers_out_of_order,
+            # What goes
+            retention_past_high_watermark,
+            retention_by_oldest_record,
+            deleted_records_come_back,
+            compaction_keeps_the_first,
+            compaction_in_open_transactions,
+            compaction_keeps_aborted,
+            folder_of_a_former_topic,
+            # Transactions
+            last_stable_offset_ignored,
+            aborted_not_listed,
+            aborted_not_written,
+            lost_marker_believed,
+            decided_not_resumed,
+            decision_not_durable,
+            older_epoch_accepted,
+            verification_skipped,
+            late_transactions_stay_open,
+            aborted_offsets_applied,
+            # Groups, metadata
+            stale_generation_accepted,
+            offset_commit_not_durable,
+            deletion_not_written,
+            offsets_of_a_former_topic,
+            revocation_not_awaited,
+            given_before_released,
+            join_phase_ends_early,
+            sessions_never_end,
+            watch_gap_ignored,
+        ),
+    )
+}

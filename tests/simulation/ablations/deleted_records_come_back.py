@@ -1,0 +1,21 @@
+"""DeleteRecords does not write the new log start before it answers.
+
+Promise  records that were deleted on request do not come back.
+Found    a deletion, then a kill or a power cut before the next round.
+"""
+
+from __future__ import annotations
+
+from headpond.storage.commit.checkpoint_rounds import CheckpointRounds
+from simulation.ablations.planting import Patch, Scenario
+
+BLIND = "no property says that the log start stays where an acknowledged DeleteRecords has put it."
+
+SCENARIO = Scenario(workloads=("plain", "consumers", "admin"), kinds=("kill", "power cut"))
+
+
+def plant(patch: Patch) -> None:
+    async def nothing(self: CheckpointRounds) -> None:
+        pass
+
+    patch.set(CheckpointRounds, "_write_log_starts", nothing)

@@ -1,0 +1,34 @@
+"""A start throws the journal away instead of taking it in.
+
+Promise  what was acknowledged survives a power cut, also while one sync of the journal serves many logs.
+Found    many partitions that are written at once, so that the journal is on, then a power cut.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headpond.storage import manager
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import PowerCut, SlowDisk
+
+SCENARIO = Scenario(
+    workloads=("plain", "idempotent", "transactions", "transactions v2"),
+    partitions=16,
+    topics=("lasting", "passing"),
+    draw=one_after_the_other(
+        lambda chance, at_s: SlowDisk(at_s, 0.8, 6.0),
+        lambda chance, at_s: PowerCut(at_s, 0.1),
+        gap_s=(2.5, 5.0),
+        times=3,
+    ),
+)
+
+
+def plant(patch: Patch) -> None:
+    take_in = patch.now(manager, "take_in")
+
+    async def throw_away(*args: Any, is_clean: bool, **others: Any) -> None:
+        await take_in(*args, is_clean=True, **others)
+
+    patch.set(manager, "take_in", throw_away)
