@@ -35,10 +35,10 @@ COMMANDS = (
     Command("consume", "print the records of a topic"),
     Command("groups", "list, describe, move and delete consumer groups"),
     Command("transactions", "list, describe and abort transactions"),
-    Command("log", "look into the files of a data folder, and verify them"),
-    Command("pipeline", "topics in bulk, through Spark: run, archive, restore, snapshot, audit"),
-    Command("bench", "a load test, with throughput and latency percentiles"),
-    Command("adopt", "make topics of partition folders that a Kafka wrote"),
+    Command("log", "print and verify the files of a data folder"),
+    Command("pipeline", "run pipelines with Spark; archive, restore, snapshot and audit topics"),
+    Command("bench", "run a load test: throughput and latency percentiles"),
+    Command("adopt", "turn partition folders written by Kafka into topics"),
     Command("completion", "print a completion script for bash, zsh or fish"),
 )
 
@@ -68,6 +68,7 @@ def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
         notes="headpond COMMAND --help shows a command's options and examples.",
     )
     parser.add_argument("--version", action="version", version=f"headpond {__version__}")
+    parser.set_defaults(whole_parser=whole_parser)  # for completion, which is one of the commands itself
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in COMMANDS:
         subparser = commands.add_parser(command.name, help=command.summary)
@@ -75,6 +76,11 @@ def build_parser(wanted: Sequence[str]) -> argparse.ArgumentParser:
         if command.name in wanted:
             importlib.import_module(f"headpond.cli.{command.name}.command").configure(subparser)
     return parser
+
+
+def whole_parser() -> argparse.ArgumentParser:
+    """With the arguments of every command."""
+    return build_parser([command.name for command in COMMANDS])
 
 
 def _run(run: Callable[[argparse.Namespace], int], options: argparse.Namespace) -> int:

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Make topics of the partition folders in the data folder that the broker does not know: copied from a stopped "
-        "Kafka, or from a backup. Each batch is read and checked first; a topic with a fault is left alone. The broker "
-        "must not be running. Adopted topics keep everything until you set their retention.",
+        "Turn partition folders that the broker does not know (copied into its data folder from a stopped Kafka or "
+        "from a backup) into topics. Each batch is read and checked first; a topic with a fault is left alone. The "
+        "broker must not be running. Adopted topics keep all records until you set their retention.",
         "headpond adopt --dry-run",
         "headpond adopt",
         "headpond adopt orders payments --data-dir /var/lib/headpond",
     )
-    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="only these; all that are found if none is named")
-    parser.add_argument("--dry-run", action="store_true", help="only look, and say what would happen")
-    parser.add_argument("--json", action="store_true", help="for scripts")
+    parser.add_argument("topics", nargs="*", metavar="TOPIC", help="topics to adopt (default: all that are found)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be adopted, and change nothing")
+    parser.add_argument("--json", action="store_true", help="for scripts: one JSON document on stdout")
     add_settings(parser)
     parser.set_defaults(run=_run)
 

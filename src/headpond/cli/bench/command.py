@@ -17,10 +17,10 @@ from headpond.cli.common.arguments import (
 )
 
 _NOTES = """\
-Batches are made once and sent again and again, so that what is measured is the broker and not this program; latency is
-from sending a batch to its answer. Without --topic one is created for the test and deleted after it, also after
-Ctrl-C. A compacted topic gets records with keys, the same in each batch. MB are 1,000,000 bytes of values, before
-compression; of a topic that was there before, of its batches as they are."""
+Batches are built once and sent repeatedly, so that the broker is measured and not this program; latency is the time
+from sending a batch to its answer. Without --topic, a topic is created and deleted after the test, also after Ctrl-C.
+Records for a compacted topic have keys, the same in each batch. MB are 1,000,000 bytes of values before compression;
+with --topic, consume counts the batches as stored."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def _configure_produce(parser: argparse.ArgumentParser) -> None:
         notes=_NOTES,
     )
     _add_load(parser)
-    parser.add_argument("--rate", type=count, metavar="N", help="at most this many records a second (no limit)")
+    parser.add_argument("--rate", type=count, metavar="N", help="maximum records per second (default no limit)")
     add_json(parser)
     run_with_broker(parser, "bench.run.bench_produce")
 
@@ -59,7 +59,7 @@ def _configure_consume(parser: argparse.ArgumentParser) -> None:
         "created and filled first.",
         "headpond bench consume",
         "headpond bench consume --topic orders --records 100k",
-        notes=_NOTES + "\nLatency is the wait for records that are not here yet.",
+        notes=_NOTES + "\nLatency is the time spent waiting for records that have not arrived yet.",
     )
     _add_load(parser)
     add_json(parser)
@@ -67,22 +67,32 @@ def _configure_consume(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_load(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--records", type=count, default=100_000, metavar="N", help="how many (100k)")
-    parser.add_argument("--record-size", type=size_bytes, default=1_000, metavar="BYTES", help="of each value (1000)")
+    parser.add_argument("--records", type=count, default=100_000, metavar="N", help="number of records (default 100k)")
     parser.add_argument(
-        "--batch-size", type=size_bytes, default=65_536, metavar="BYTES", help="records sent at once (64k)"
+        "--record-size", type=size_bytes, default=1_000, metavar="BYTES", help="value size in bytes (default 1000)"
     )
     parser.add_argument(
-        "--in-flight", type=count, default=2, metavar="N", help="batches on their way per partition (2)"
+        "--batch-size", type=size_bytes, default=65_536, metavar="BYTES", help="batch size in bytes (default 64k)"
     )
-    parser.add_argument("--acks", choices=("all", "1", "0"), default="all", help="who has to have it (all)")
     parser.add_argument(
-        "--compression", choices=("none", "gzip", "snappy", "lz4", "zstd"), default="none", help="of batches (none)"
+        "--in-flight", type=count, default=2, metavar="N", help="unanswered batches per partition (default 2)"
+    )
+    parser.add_argument(
+        "--acks",
+        choices=("all", "1", "0"),
+        default="all",
+        help="acks required: all (default), 1 (leader) or 0 (none)",
+    )
+    parser.add_argument(
+        "--compression",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        default="none",
+        help="compress batches (default none)",
     )
     topic = parser.add_argument(
-        "--topic", type=topic_name, metavar="NAME", help="an existing topic; it keeps what is written"
+        "--topic", type=topic_name, metavar="NAME", help="use an existing topic; what is written stays there"
     )
     names_of("topics", topic)
     parser.add_argument(
-        "--partitions", type=partition_count, default=4, metavar="N", help="of the topic that is created (4)"
+        "--partitions", type=partition_count, default=4, metavar="N", help="partitions of the created topic (default 4)"
     )

@@ -10,7 +10,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, NoReturn
 
-from headpond.cli.common.failures import EXIT_CODES, USAGE, nearest
+from headpond.cli.common.failures import EXIT_CODES, USAGE, did_you_mean
 from headpond.cli.common.printable import printable_lines
 
 BOOTSTRAP_VARIABLE = "HEADPOND_BOOTSTRAP_SERVER"
@@ -36,7 +36,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         if found := _INVALID_CHOICE.fullmatch(message):
             known = re.findall(r"[\w.-]+", found["known"])
-            hint = nearest(found["given"], known) or f" ({', '.join(known)})"
+            hint = did_you_mean(found["given"], known) or f" ({', '.join(known)})"
             message = f"{_wrong(found['what'], found['given'])}{hint}"
         elif message.startswith("the following arguments are required: "):
             message = f"{message.split(': ', 1)[1]} is missing"
@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         if not text.startswith("-"):
             return f"{text} is one argument too many"
         options = [each for action in self._actions for each in action.option_strings]
-        return f"unknown option {text}{nearest(text.split('=')[0], options)}"
+        return f"unknown option {text}{did_you_mean(text.split('=')[0], options)}"
 
 
 def _wrong(argument: str, given: str) -> str:
@@ -85,7 +85,7 @@ def add_broker(parser: argparse.ArgumentParser) -> None:
         "-b",
         "--bootstrap-server",
         metavar="HOST:PORT[,...]",
-        help=f"a broker to start from, also of a real Kafka ({BOOTSTRAP_VARIABLE}, else {BOOTSTRAP_DEFAULT})",
+        help=f"a broker of the cluster, Headpond or Kafka (default {BOOTSTRAP_VARIABLE}, else {BOOTSTRAP_DEFAULT})",
     )
     add_command_config(group)
     group.add_argument(
@@ -93,7 +93,7 @@ def add_broker(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=positive_seconds,
         default=TIMEOUT_DEFAULT_S,
-        help=f"give up on a broker that does not answer ({TIMEOUT_DEFAULT_S:g})",
+        help=f"give up when a broker does not answer in time (default {TIMEOUT_DEFAULT_S:g})",
     )
 
 
@@ -101,7 +101,7 @@ def add_command_config(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--command-config",
         metavar="FILE",
-        help=f"properties with security.protocol, ssl.* and sasl.*, as Kafka's tools take ({COMMAND_CONFIG_VARIABLE})",
+        help=f"properties as for Kafka's tools: security.protocol, ssl.*, sasl.* (default {COMMAND_CONFIG_VARIABLE})",
     )
 
 

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from headpond.cli.common.arguments import BOOTSTRAP_DEFAULT, BOOTSTRAP_VARIABLE, COMMAND_CONFIG_VARIABLE
-from headpond.cli.common.failures import HUNG_UP, TERMINATED, CommandFailed, WrongUsage, nearest
+from headpond.cli.common.failures import HUNG_UP, TERMINATED, CommandFailed, WrongUsage, did_you_mean
 from headpond.client import BrokerUnreachable, Client, ClientError, TopicView, parse_bootstrap
 from headpond.client.security import PLAINTEXT, Security
 from headpond.model import ErrorCode
@@ -107,7 +107,7 @@ def sentence(error: ClientError) -> str:
     if error.code is ErrorCode.MESSAGE_TOO_LARGE:
         return f"{text}: raise max.message.bytes of the topic, or send less at once"
     if error.is_outcome_unknown:
-        return f"{text}: nobody knows whether it was carried out, look before you try again"
+        return f"{text}: outcome unknown: check before retrying"
     return text
 
 
@@ -136,8 +136,8 @@ async def unknown_topic(client: Client, names: list[str]) -> str:
     """``topic x does not exist (did you mean y?)``."""
     known = list((await client.metadata(None)).topics)
     if len(names) == 1:
-        return f"topic {names[0]} does not exist{nearest(names[0], known)}"
-    return f"these topics do not exist: {', '.join(name + nearest(name, known) for name in names)}"
+        return f"topic {names[0]} does not exist{did_you_mean(names[0], known)}"
+    return f"these topics do not exist: {', '.join(name + did_you_mean(name, known) for name in names)}"
 
 
 def check_partitions(topic: TopicView, wanted: list[int]) -> None:

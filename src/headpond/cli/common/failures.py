@@ -42,12 +42,12 @@ def in_words(error: BaseException) -> str:
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`` (did you mean X?)``, or nothing when nothing is near; fit for a terminal."""
     from headpond.cli.common.printable import printable  # for those who mistype
-    from headpond.model.nearest import did_you_mean
+    from headpond.model import nearest
 
-    return printable(did_you_mean(name, known))
+    return printable(nearest.did_you_mean(name, known))
 
 
 def counted(count: int, noun: str) -> str:

@@ -93,11 +93,12 @@ def _reason(error: Exception) -> str:
 
 
 def _check_names(found: Fields, known: tuple[str, ...]) -> None:
-    from headpond.cli.common.failures import nearest
+    from headpond.cli.common.failures import did_you_mean
 
     for name in found:
         if name not in known:
-            raise BadRecord(f"it has no field {name!r}{nearest(name, known) or ' (fields: ' + ', '.join(known) + ')'}")
+            hint = did_you_mean(name, known) or f" (fields: {', '.join(known)})"
+            raise BadRecord(f"it has no field {name!r}{hint}")
 
 
 def _bytes(found: Fields, name: str) -> bytes | None:

@@ -26,8 +26,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "headpond completion fish > ~/.config/fish/completions/headpond.fish",
     )
     parser.add_argument("shell", choices=SHELLS, metavar="SHELL", nargs="?", help="bash, zsh or fish")
-    asked = parser.add_argument_group("what the scripts ask")
-    asked.add_argument("--names", choices=KINDS, metavar="KIND", help=f"names that a broker knows: {', '.join(KINDS)}")
+    asked = parser.add_argument_group("used by the scripts")
+    asked.add_argument(
+        "--names", choices=KINDS, metavar="KIND", help=f"print names that the broker knows: {', '.join(KINDS)}"
+    )
     asked.add_argument("--line", metavar="TEXT", default="", help="the command line so far, which may name the broker")
     parser.set_defaults(run=_run)
 
@@ -69,17 +71,14 @@ def _run(options: argparse.Namespace) -> int:
     if options.names is not None:
         print_names(options.names, options.line)
     elif options.shell is not None:
-        sys.stdout.write(script(options.shell))
+        sys.stdout.write(script(options.shell, options.whole_parser()))
     else:
         options.parser.error("the following arguments are required: SHELL")
     return 0
 
 
-def script(shell: str) -> str:
-    from headpond.cli.main import COMMANDS, build_parser
-
-    found = places(build_parser([command.name for command in COMMANDS]))
-    return {"bash": bash, "zsh": zsh, "fish": fish}[shell](found)
+def script(shell: str, parser: argparse.ArgumentParser) -> str:
+    return {"bash": bash, "zsh": zsh, "fish": fish}[shell](places(parser))
 
 
 def places(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> list[Place]:

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "HEADPOND_FLUSH=interval headpond config --set log.retention.hours=24",
     )
     add_settings(parser)
-    parser.add_argument("--all", action="store_true", help="the defaults too")
+    parser.add_argument("--all", action="store_true", help="include settings that have their default")
     add_json(parser)
     parser.set_defaults(run=_run)
 

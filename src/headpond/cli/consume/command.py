@@ -24,50 +24,51 @@ TIMESTAMP_MAX = (1 << 63) - 1
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Print the records of a topic, values one per line. Without --follow it prints what is there (from the\n"
-        "beginning, if nothing else is said) and ends; with --follow it prints what comes from now on (or from where\n"
-        "you say) until Ctrl-C. Records of one partition come in their order. No consumer group is involved:\n"
-        "nothing is remembered.",
+        "Print the records of a topic, one value per line. Without --follow it prints what is there (by default from\n"
+        "the beginning) and ends; with --follow it prints new records (or from where you say) until Ctrl-C. Records\n"
+        "of one partition are printed in order. No consumer group is used: no offsets are committed.",
         "headpond consume orders",
         "headpond consume orders --follow --show-key",
         "headpond consume orders --partition 2 --offset -10",
         "headpond consume orders --timestamp 2026-01-31T12:00:00Z --max-messages 100 --json",
         "headpond consume orders --json | headpond produce copy-of-orders --json",
-        notes="--json prints what is no UTF-8 as base64, in fields key_base64 and value_base64: nothing is lost.",
+        notes="--json prints what is not UTF-8 as base64, in the fields key_base64 and value_base64: nothing is lost.",
     )
     names_of("topics", parser.add_argument("topic", type=topic_name, metavar="TOPIC", help="the topic"))
     start = parser.add_argument_group("where to start").add_mutually_exclusive_group()
-    start.add_argument("--from-beginning", action="store_true", help="with the oldest record")
+    start.add_argument("--from-beginning", action="store_true", help="start with the oldest record")
     start.add_argument(
         "--offset",
         type=offset_option,
         metavar="N",
-        help="with this offset of each partition; -N is the last N records of each; earliest, latest",
+        help="start at this offset in each partition; -N: the last N records of each; or earliest, latest",
     )
     start.add_argument(
         "--timestamp",
         type=timestamp_option,
         metavar="TIME",
-        help="with the first record at or after this time: milliseconds since 1970, or ISO 8601 (UTC if no zone)",
+        help="start with the first record at or after this time: milliseconds since 1970, or ISO 8601 (default UTC)",
     )
     parser.add_argument(
-        "--partition", type=partition_number, action="append", metavar="N", help="only this partition; repeat it"
+        "--partition", type=partition_number, action="append", metavar="N", help="read only this partition; repeatable"
     )
     parser.add_argument(
-        "-f", "--follow", action="store_true", help="go on with what comes, until Ctrl-C or until nobody reads it"
+        "-f", "--follow", action="store_true", help="print new records as they arrive, until Ctrl-C or the pipe closes"
     )
-    parser.add_argument("-n", "--max-messages", type=count, metavar="N", help="end after this many records")
-    parser.add_argument("--uncommitted", action="store_true", help="also records of open and aborted transactions")
+    parser.add_argument("-n", "--max-messages", type=count, metavar="N", help="stop after this many records")
+    parser.add_argument("--uncommitted", action="store_true", help="include records of open and aborted transactions")
     show = parser.add_argument_group("what to print")
-    show.add_argument("--show-key", action="store_true", help="the key in front of the value")
-    show.add_argument("--show-headers", action="store_true", help="headers as name=value,...")
-    show.add_argument("--show-offset", action="store_true", help="partition and offset, as 0:42")
-    show.add_argument("--show-timestamp", action="store_true", help="the timestamp, as ISO 8601 in UTC")
-    show.add_argument("--separator", default="\\t", metavar="TEXT", help="between these and the value (\\t)")
+    show.add_argument("--show-key", action="store_true", help="print the key before the value")
+    show.add_argument("--show-headers", action="store_true", help="print headers as name=value,...")
+    show.add_argument("--show-offset", action="store_true", help="print partition and offset, e.g. 0:42")
+    show.add_argument("--show-timestamp", action="store_true", help="print the timestamp, ISO 8601 in UTC")
+    show.add_argument(
+        "--separator", default="\\t", metavar="TEXT", help="text between these and the value (default \\t)"
+    )
     show.add_argument(
         "--raw", action="store_true", help="on a terminal, print control characters too (they may reprogram it)"
     )
-    add_json(show, "one JSON object per line, with everything")
+    add_json(show, "print one JSON object per record, with all fields")
     run_with_broker(parser, "consume.run.consume")
 
 

@@ -28,9 +28,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     actions = {
         "list": ("names, types and states of all groups", _configure_list),
-        "describe": ("how far a group is behind, and who is in it", _configure_describe),
+        "describe": ("show the lag and the members of a group", _configure_describe),
         "reset-offsets": (
-            "say where a group without members goes on; shows, and does it with --execute",
+            "move the offsets of a group without members; a preview unless --execute is given",
             _configure_reset,
         ),
         "delete": ("delete groups without members, and their offsets", _configure_delete),
@@ -46,8 +46,8 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
         "headpond groups list --state stable",
         "headpond groups list --json | jq -r '.[] | select(.state == \"Empty\") | .group'",
     )
-    parser.add_argument("--state", metavar="STATE", help="only those in this state: Stable, Empty, ...")
-    parser.add_argument("--type", metavar="TYPE", help="only those of this type: classic, consumer")
+    parser.add_argument("--state", metavar="STATE", help="list only groups in this state: Stable, Empty, ...")
+    parser.add_argument("--type", metavar="TYPE", help="list only groups of this type: classic, consumer")
     add_json(parser)
     run_with_broker(parser, "groups.show.show_list")
 
@@ -55,12 +55,12 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Describe groups: for each partition the committed offset, the end and the lag between them, and the members\n"
-        "with what each of them holds.",
+        "Describe groups: the committed offset, end offset and lag of each partition, and the members with their\n"
+        "partitions.",
         "headpond groups describe billing",
         "headpond groups describe --json | jq '.[] | {group, lag}'",
     )
-    names_of("groups", parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (all)"))
+    names_of("groups", parser.add_argument("names", metavar="NAME", nargs="*", help="the groups (default all)"))
     add_json(parser)
     run_with_broker(parser, "groups.show.show_details")
 
@@ -68,13 +68,12 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
 def _configure_reset(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Say where a group goes on, partition by partition. Without --execute it only shows what it would do. A group\n"
-        "with members is left alone: they would not notice, and overwrite it.",
+        "Move the committed offsets of a group. Without --execute it only shows what it would do. A group with\n"
+        "members is refused: they would not notice, and would overwrite the offsets.",
         "headpond groups reset-offsets billing --all-topics --to-earliest",
         "headpond groups reset-offsets billing --topic orders --to-timestamp 2026-01-31T12:00:00Z --execute",
         "headpond groups reset-offsets billing --topic orders:0,3-5 --shift-by -100 --execute",
-        notes="An offset that a partition does not have becomes the nearest that it has. A group that does not exist\n"
-        "comes into being with its offsets.",
+        notes="An offset out of range becomes the nearest one in range. A group that does not exist is created.",
     )
     names_of("groups", parser.add_argument("name", metavar="NAME", help="the group"))
     what = parser.add_argument_group("which partitions").add_mutually_exclusive_group(required=True)
@@ -83,22 +82,24 @@ def _configure_reset(parser: argparse.ArgumentParser) -> None:
         type=topic_option,
         action="append",
         metavar="TOPIC[:PARTITIONS]",
-        help="of this topic, all or these, as 0,3-5; repeat it",
+        help="partitions of this topic (e.g. 0,3-5; default all); repeatable",
     )
     names_of("topics", topic)
-    what.add_argument("--all-topics", action="store_true", help="all that the group has committed offsets for")
+    what.add_argument(
+        "--all-topics", action="store_true", help="all partitions that the group has committed offsets for"
+    )
     where = parser.add_argument_group("where to").add_mutually_exclusive_group(required=True)
-    where.add_argument("--to-earliest", action="store_true", help="the oldest record")
-    where.add_argument("--to-latest", action="store_true", help="the end: only what comes from now on")
+    where.add_argument("--to-earliest", action="store_true", help="to the oldest record")
+    where.add_argument("--to-latest", action="store_true", help="to the end: only new records will be read")
     where.add_argument(
         "--to-timestamp",
         type=timestamp_option,
         metavar="TIME",
-        help="the first record at or after this time: milliseconds since 1970, or ISO 8601 (UTC if no zone)",
+        help="to the first record at or after this time: milliseconds since 1970, or ISO 8601 (default UTC)",
     )
-    where.add_argument("--to-offset", type=offset_number, metavar="N", help="this offset")
-    where.add_argument("--shift-by", type=shift_number, metavar="N", help="so many offsets on, or back with -N")
-    parser.add_argument("--execute", action="store_true", help="do it, rather than show it")
+    where.add_argument("--to-offset", type=offset_number, metavar="N", help="to this offset")
+    where.add_argument("--shift-by", type=shift_number, metavar="N", help="by N offsets forward, or back with -N")
+    parser.add_argument("--execute", action="store_true", help="apply the change instead of only showing it")
     add_json(parser)
     run_with_broker(parser, "groups.reset.reset")
 
@@ -111,7 +112,7 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
         "headpond groups delete --if-exists billing audit",
     )
     names_of("groups", parser.add_argument("names", metavar="NAME", nargs="+", help="the groups"))
-    parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
+    parser.add_argument("--if-exists", action="store_true", help="succeed if a group does not exist")
     add_json(parser)
     run_with_broker(parser, "groups.delete.delete")
 

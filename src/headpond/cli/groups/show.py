@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from headpond.cli.common.failures import OK, CommandFailed, counted, nearest
+from headpond.cli.common.failures import OK, CommandFailed, counted, did_you_mean
 from headpond.cli.common.output import Column, print_json, print_line, print_table
 from headpond.cli.common.progress import Progress
 from headpond.client import Client, ClientError
@@ -97,11 +97,11 @@ async def unknown_group(groups: Groups, names: Sequence[str]) -> str:
     """``group x does not exist (did you mean y?)``."""
     known = {group.group_id: group.kind for group in await groups.all()}
     if len(names) > 1:
-        return f"these groups do not exist: {', '.join(name + nearest(name, known) for name in names)}"
+        return f"these groups do not exist: {', '.join(name + did_you_mean(name, known) for name in names)}"
     (name,) = names
     if name in known:
         return f"group {name} is a {known[name]} group: this command is for consumer groups"
-    return f"group {name} does not exist{nearest(name, known)}"
+    return f"group {name} does not exist{did_you_mean(name, known)}"
 
 
 async def _details(client: Client, group: GroupDescription) -> Details:

@@ -22,12 +22,12 @@ FOLDER_DEPTH_MAX = 2
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Look into the files of a data folder (ours or a Kafka broker's), and verify them. Nothing is changed.",
+        "Print or verify the files of a data folder (Headpond's or Kafka's). Nothing is changed.",
         "headpond log dump headpond-data/orders-0 --records",
         "headpond log verify headpond-data",
     )
     actions = {
-        "dump": ("print what is in a file or a folder", _configure_dump),
+        "dump": ("print the contents of a file or a folder", _configure_dump),
         "verify": ("check files, partitions or a whole data folder", _configure_verify),
     }
     add_actions(parser, actions)
@@ -36,14 +36,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _configure_dump(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Print what is in a file of a data folder (.log, .index, .timeindex, .txnindex, .snapshot, checkpoints), or\n"
-        "in all files of a folder. Everything is verified as it is read; faults stand in the output and make the exit\n"
-        "code 1.",
+        "Print the contents of a file of a data folder (.log, .index, .timeindex, .txnindex, .snapshot, checkpoints),\n"
+        "or of all files in a folder. Everything is verified as it is read; faults are marked in the output, and the\n"
+        "exit code is then 1.",
         "headpond log dump headpond-data/orders-0/00000000000000000000.log --records",
         "headpond log dump headpond-data/orders-0 --json | jq 'select(.kind == \"batch\")'",
     )
-    parser.add_argument("path", metavar="FILE_OR_FOLDER", help="a file, or a folder for all the files in it")
-    parser.add_argument("--records", action="store_true", help="the records of each batch, too")
+    parser.add_argument("path", metavar="FILE_OR_FOLDER", help="a file, or a folder with all its files")
+    parser.add_argument("--records", action="store_true", help="also print the records of each batch")
     add_json(parser, "for scripts: one JSON object per line")
     parser.set_defaults(run=_dump)
 
@@ -52,12 +52,12 @@ def _configure_verify(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
         "Check a data folder, a partition's folder or one file: CRCs, offsets, indexes against batches, leader\n"
-        "epochs, checkpoints against logs. Each fault is named; the exit code is 1 when there is one.",
+        "epochs, checkpoints against logs. Each fault is reported; the exit code is 1 if there is one.",
         "headpond log verify headpond-data",
         "headpond log verify /var/lib/kafka/data/orders-0 --records --json",
     )
     parser.add_argument("path", metavar="FILE_OR_FOLDER", help="a data folder, a partition's folder, or one file")
-    parser.add_argument("--records", action="store_true", help="decode every record, too (slower)")
+    parser.add_argument("--records", action="store_true", help="also decode every record (slower)")
     add_json(parser)
     parser.set_defaults(run=_verify)
 

@@ -13,9 +13,9 @@ COMPRESSIONS = ("zstd", "snappy", "lz4", "gzip", "none")
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Put the records of topics into a lake: a folder of Parquet files, LAKE/topic=NAME/date=YYYY-MM-DD/*.parquet.\n"
-        "It takes what is there when it starts, and the next run takes what came since. Each record is in the lake\n"
-        "once, whatever was killed when. Small files are not left behind: a run grows the last file of a day.",
+        "Copy the records of topics to a lake: a folder of Parquet files, LAKE/topic=NAME/date=YYYY-MM-DD/*.parquet.\n"
+        "A run takes what is there when it starts, the next run what has arrived since. Each record is in the lake\n"
+        "once, even if runs are killed. No small files pile up: a run merges into the last file of a day.",
         "headpond pipeline archive orders payments --to lake",
         "headpond pipeline archive --pattern 'shop-.*' --to lake --json",
         "headpond pipeline archive orders --to lake --dry-run",
@@ -24,22 +24,26 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "  python -c \"import pandas; print(pandas.read_parquet('lake/topic=orders'))\"",
     )
     names_of("topics", parser.add_argument("topics", metavar="TOPIC", nargs="*", help="the topics"))
-    parser.add_argument("--pattern", metavar="REGEX", help="all topics whose whole name it matches, instead")
-    parser.add_argument("--to", metavar="LAKE", required=True, help="the folder; it is made if there is none")
+    parser.add_argument("--pattern", metavar="REGEX", help="instead of TOPIC: all topics whose whole name matches")
+    parser.add_argument("--to", metavar="LAKE", required=True, help="the lake's folder; created if missing")
     parser.add_argument(
-        "--file-size", type=size_bytes, default=64 << 20, metavar="BYTES", help="a file that is smaller grows (64M)"
+        "--file-size",
+        type=size_bytes,
+        default=64 << 20,
+        metavar="BYTES",
+        help="merge into files of up to this size (default 64M)",
     )
     parser.add_argument(
-        "--batch-records", type=count, default=2_000_000, metavar="N", help="about so many between two commits (2M)"
+        "--batch-records", type=count, default=2_000_000, metavar="N", help="records per commit, about (default 2M)"
     )
-    parser.add_argument("--compression", choices=COMPRESSIONS, default="zstd", help="of the files (zstd)")
-    parser.add_argument("--group", metavar="NAME", help="tell this group how far it is (archive-LAKE)")
+    parser.add_argument("--compression", choices=COMPRESSIONS, default="zstd", help="compress the files (default zstd)")
+    parser.add_argument("--group", metavar="NAME", help="commit the progress to this group (default archive-LAKE)")
     parser.add_argument(
         "--allow-data-loss",
         action="store_true",
-        help="go on where records were deleted before they were archived",
+        help="continue if records were deleted before they were archived",
     )
-    add_pipeline_options(parser, dry_run="show what it would archive, and write nothing")
+    add_pipeline_options(parser, dry_run="show what would be archived, and write nothing")
     parser.set_defaults(run=_run)
 
 

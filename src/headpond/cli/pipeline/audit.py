@@ -1,4 +1,4 @@
-"""``headpond pipeline audit``: is a topic well, and do two places hold the same records?"""
+"""``headpond pipeline audit``: topic health checks, and whether two places hold the same records."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headpond.cli.pipeline.options import add_pipeline_options
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Read topics from end to end, batch by batch, and report: offsets that are missing and why, records that a\n"
-        "producer has written twice, timestamps out of order, keys that stand out, sizes, records per partition.\n"
-        "With --against or --against-lake also whether the other side holds the same records. It exits with 1 when\n"
-        "offsets are missing without a reason, records are there twice, or the two sides differ.",
+        "Read topics completely, batch by batch, and report: missing offsets and why, records that a producer has\n"
+        "written twice, timestamps out of order, frequent keys, sizes, records per partition. With --against or\n"
+        "--against-lake also whether the other side holds the same records. The exit code is 1 if offsets are missing\n"
+        "without a reason, records are there twice, or the two sides differ.",
         "headpond pipeline audit orders --report audit.html",
         "headpond pipeline audit orders --against-lake lake --json",
         "headpond pipeline audit orders --against other:9092 --by order",
@@ -22,23 +22,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     names_of("topics", parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the topics"))
     group = parser.add_argument_group("the other side")
     other = group.add_mutually_exclusive_group()
-    other.add_argument("--against", metavar="HOST:PORT[,...]", help="another cluster (or this one, with --as)")
-    other.add_argument("--against-lake", metavar="LAKE", help="a lake that archive has made")
+    other.add_argument(
+        "--against", metavar="HOST:PORT[,...]", help="compare with another cluster (or with this one, with --as)"
+    )
+    other.add_argument("--against-lake", metavar="LAKE", help="compare with a lake made by archive")
     group.add_argument(
         "--against-command-config",
         metavar="FILE",
-        help="what --command-config is for this cluster, for the other one (without: PLAINTEXT)",
+        help="like --command-config, for the other cluster (default PLAINTEXT)",
     )
-    parser.add_argument("--as", dest="other_name", metavar="NAME", help="the topic's name there, if it is one")
+    parser.add_argument(
+        "--as", dest="other_name", metavar="NAME", help="the topic's name on the other side, if it differs"
+    )
     parser.add_argument(
         "--by",
         choices=("offset", "order"),
-        help="what makes two records the same place: their offset (a lake; default), or how many of the partition come "
-        "before them (a copy; default with --against)",
+        help="how records are matched: offset (default for a lake), or order, the position in the partition (default "
+        "with --against: a copy has other offsets)",
     )
-    parser.add_argument("--report", metavar="FILE", help="write the report, a web page of its own, to this file")
-    parser.add_argument("--top", type=count, default=10, metavar="N", help="the most frequent keys to show (10)")
-    add_pipeline_options(parser, dry_run="show what it would read, and read nothing")
+    parser.add_argument("--report", metavar="FILE", help="write the report to this file, a self-contained web page")
+    parser.add_argument(
+        "--top", type=count, default=10, metavar="N", help="number of most frequent keys to show (default 10)"
+    )
+    add_pipeline_options(parser, dry_run="show what would be read, and read nothing")
     parser.set_defaults(run=_run)
 
 

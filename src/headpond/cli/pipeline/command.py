@@ -21,19 +21,19 @@ class Action(NamedTuple):
 
 ACTIONS = (
     Action("run", "run the pipeline that a file declares"),
-    Action("validate", "find the mistakes of a declaration, with file and line"),
-    Action("status", "how pipelines are: rates, lag, batch time, state"),
-    Action("archive", "topics into a lake of Parquet files, where each is a table"),
-    Action("restore", "a lake back into topics"),
-    Action("snapshot", "the latest value of each key of a topic as a table"),
-    Action("audit", "prove that a topic is well, or that two places hold the same records"),
+    Action("validate", "find the mistakes in a pipeline file, with their lines"),
+    Action("status", "show rates, lag, batch time and state of pipelines"),
+    Action("archive", "copy topics to a lake of Parquet files, a table each"),
+    Action("restore", "write a lake back to topics"),
+    Action("snapshot", "write the latest value of each key of a topic to a table"),
+    Action("audit", "check the health of a topic, or compare two copies"),
 )
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Topics in bulk, through Spark, which runs inside of the command unless you name a cluster.",
+        "Process whole topics with Spark, which runs inside this command unless you name a cluster.",
         "headpond pipeline archive orders --to lake",
         "headpond pipeline audit orders --against-lake lake --report audit.html",
         notes="needs pip install 'headpond[spark]'",

@@ -18,14 +18,14 @@ def add_pipeline_options(parser: argparse.ArgumentParser, *, dry_run: str) -> No
 def add_spark(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("Spark")
     where = group.add_mutually_exclusive_group()
-    where.add_argument("--master", metavar="URL", help="a Spark cluster, as spark://host:7077 (local[*]: in here)")
-    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, as sc://host:15002")
+    where.add_argument("--master", metavar="URL", help="a Spark cluster, e.g. spark://host:7077 (default local[*])")
+    where.add_argument("--remote", metavar="URL", help="a Spark Connect server, e.g. sc://host:15002")
     group.add_argument(
         "--spark-config",
         type=name_and_value,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of Spark's, as spark.driver.memory=4g; repeat it",
+        help="a Spark setting, e.g. spark.driver.memory=4g; repeatable",
     )
-    group.add_argument("--trace", action="store_true", help="all that Spark says about a failure, not one sentence")
+    group.add_argument("--trace", action="store_true", help="print all that Spark says about a failure")

@@ -12,37 +12,41 @@ from headpond.cli.produce.command import COMPRESSIONS
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Write the records of a lake to topics: each to its partition, in its order, with its key, value, headers and\n"
-        "timestamp. Offsets are new. Topics that are missing are created with as many partitions as they had. It may\n"
-        "be killed: the same command goes on where it was, and each record is written once.",
+        "Write the records of a lake to topics: each to its partition, in order, with its key, value, headers and\n"
+        "timestamp. Offsets are new. Missing topics are created with as many partitions as they had. If it is killed,\n"
+        "the same command continues where it stopped, and each record is written once.",
         "headpond pipeline restore --from lake",
         "headpond pipeline restore orders --from lake --as orders-of-last-year",
         "headpond pipeline restore orders --from lake --dry-run",
-        notes="A topic that is created keeps its records (retention.ms=-1), for they may be older than any retention:\n"
-        "say --config retention.ms=... for another one.",
+        notes="Created topics keep all records (retention.ms=-1), because these may be older than any retention;\n"
+        "--config retention.ms=... sets another one.",
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="the topics (all that the lake holds)")
-    parser.add_argument("--from", dest="lake", metavar="LAKE", required=True, help="the folder that archive has made")
-    parser.add_argument("--as", dest="target", metavar="NAME", help="another name for the topic, if it is one")
-    parser.add_argument("--append", action="store_true", help="fine if a topic has records already")
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="the topics (default: all in the lake)")
+    parser.add_argument("--from", dest="lake", metavar="LAKE", required=True, help="the folder made by archive")
+    parser.add_argument("--as", dest="target", metavar="NAME", help="write the topic under this name (one topic only)")
+    parser.add_argument("--append", action="store_true", help="allow topics that already have records")
     parser.add_argument(
         "--config",
         type=name_and_value,
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of topics that are created; repeat it",
+        help="a setting for created topics; repeatable",
     )
     parser.add_argument(
-        "--batch-records", type=count, default=1_000_000, metavar="N", help="about so many in a transaction (1M)"
+        "--batch-records",
+        type=count,
+        default=1_000_000,
+        metavar="N",
+        help="records per transaction, about (default 1M)",
     )
     parser.add_argument(
         "--state",
         metavar="FOLDER",
-        help="where it notes how far it is, and stages (in the lake: for one that is read-only)",
+        help="folder for progress and staged data (default: in the lake; needed if the lake is read-only)",
     )
-    parser.add_argument("--compression", choices=COMPRESSIONS, default="zstd", help="of batches (zstd)")
-    add_pipeline_options(parser, dry_run="show what it would write, and write nothing")
+    parser.add_argument("--compression", choices=COMPRESSIONS, default="zstd", help="compress batches (default zstd)")
+    add_pipeline_options(parser, dry_run="show what would be written, and write nothing")
     parser.set_defaults(run=_run)
 
 

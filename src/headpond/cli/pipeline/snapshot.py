@@ -12,35 +12,37 @@ from headpond.cli.pipeline.options import add_pipeline_options
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Write a table (a folder of Parquet files) with a row for each key of a topic: its latest value. A key whose\n"
-        "latest value is null (a tombstone) has no row. Records without a key are left out and counted.",
+        "Write a table (a folder of Parquet files) with the latest value of each key of a topic. A key whose latest\n"
+        "value is null (a tombstone) has no row. Records without a key are skipped and counted.",
         "headpond pipeline snapshot users --to users-now",
         "headpond pipeline snapshot users --to users-then --until 2026-01-31T12:00:00Z --strings",
         "headpond pipeline snapshot users --from lake --to users-then --until-offset 0:1042 --until-offset 1:998",
-        notes="Latest is by offset within a partition. A key that is in several partitions (their number was changed)\n"
-        "has the record with the latest timestamp of those.",
+        notes="Latest means the highest offset in the partition. For a key in several partitions (their number was\n"
+        "changed) it is the record with the latest timestamp of these.",
     )
     names_of("topics", parser.add_argument("topic", metavar="TOPIC", help="the topic"))
-    parser.add_argument("--to", metavar="TABLE", required=True, help="the folder of the table")
-    parser.add_argument("--from", dest="lake", metavar="LAKE", help="take the topic from a lake, not from the broker")
+    parser.add_argument("--to", metavar="TABLE", required=True, help="the table's folder")
+    parser.add_argument("--from", dest="lake", metavar="LAKE", help="read the topic from a lake instead of the broker")
     until = parser.add_argument_group("the moment").add_mutually_exclusive_group()
     until.add_argument(
         "--until",
         type=timestamp_option,
         metavar="TIME",
-        help="records up to this time: milliseconds since 1970, or ISO 8601 (UTC if no zone)",
+        help="only records up to this time: milliseconds since 1970, or ISO 8601 (default UTC)",
     )
     until.add_argument(
         "--until-offset",
         type=until_offset,
         action="append",
         metavar="[PARTITION:]N",
-        help="records before this offset, of each partition or of the one; repeat it",
+        help="only records before this offset, in all partitions or in the given one; repeatable",
     )
-    parser.add_argument("--null-keys", choices=("skip", "fail"), default="skip", help="what a null key means (skip)")
-    parser.add_argument("--strings", action="store_true", help="key and value as text, not as binary")
-    parser.add_argument("--overwrite", action="store_true", help="replace the table if there is one")
-    add_pipeline_options(parser, dry_run="show what it would read, and write nothing")
+    parser.add_argument(
+        "--null-keys", choices=("skip", "fail"), default="skip", help="skip records without a key (default), or fail"
+    )
+    parser.add_argument("--strings", action="store_true", help="write key and value as text instead of binary")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing table")
+    add_pipeline_options(parser, dry_run="show what would be read, and write nothing")
     parser.set_defaults(run=_run)
 
 

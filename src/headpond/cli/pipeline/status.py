@@ -10,13 +10,13 @@ from headpond.cli.common.arguments import TIMEOUT_DEFAULT_S, add_command_config,
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Show how pipelines are: input rate, lag, batch time and state of each sink.",
+        "Show the input rate, lag, batch time and state of each sink of a pipeline.",
         "headpond pipeline status",
         "headpond pipeline status sessions.toml --json",
-        notes="Without FILE: all pipelines that have their folder in .pipelines here. The lag is asked of the broker;\n"
-        "where that does not answer, it is the one of the last batch.",
+        notes="Without FILE: all pipelines in the folder .pipelines here. The lag comes from the broker; if that does\n"
+        "not answer, it is the lag after the last batch.",
     )
-    parser.add_argument("files", metavar="FILE", nargs="*", help="a declaration, or the folder of a pipeline")
+    parser.add_argument("files", metavar="FILE", nargs="*", help="a pipeline file, or a pipeline's folder")
     add_json(parser)
     add_command_config(parser)
     parser.add_argument(
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         type=positive_seconds,
         default=TIMEOUT_DEFAULT_S,
-        help=f"give up on a broker that does not answer ({TIMEOUT_DEFAULT_S:g})",
+        help=f"give up when a broker does not answer in time (default {TIMEOUT_DEFAULT_S:g})",
     )
     parser.set_defaults(run=_run)
 

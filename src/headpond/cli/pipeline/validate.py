@@ -10,12 +10,12 @@ from headpond.cli.common.arguments import add_json, describe
 def configure(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Find the mistakes of a declaration without running it: each with its file and line.\n"
-        "Asks no broker and starts no Spark; `headpond pipeline run FILE --dry-run` does both.",
+        "Find the mistakes in a pipeline file without running it, each with its line. Needs neither a broker nor\n"
+        "Spark; `headpond pipeline run FILE --dry-run` checks with both.",
         "headpond pipeline validate sessions.toml",
         "headpond pipeline validate pipelines/*.toml",
     )
-    parser.add_argument("files", metavar="FILE", nargs="+", help="a declaration: .toml, .yaml or .py")
+    parser.add_argument("files", metavar="FILE", nargs="+", help="a pipeline file: .toml, .yaml or .py")
     add_json(parser)
     parser.set_defaults(run=_run)
 

@@ -23,24 +23,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
         'echo \'{"key": "k", "value": {"n": 1}, "headers": {"from": "me"}}\' | headpond produce orders --json',
         "headpond consume orders --json | headpond produce copy-of-orders --json",
         notes="""\
---json takes an object per line with value and, if you like, key, headers (an object, or a list of key and value),
-partition and timestamp (ms). A value of null is a tombstone; one that is no text is written as it stands;
-key_base64 and value_base64 hold what is no UTF-8. topic and offset, as consume prints them, are ignored.
+--json takes an object per line with value and, optionally, key, headers (an object, or a list of key and value),
+partition and timestamp (ms). A null value is a tombstone; a value that is not a string is written as JSON;
+key_base64 and value_base64 hold what is not UTF-8. topic and offset, as consume prints them, are ignored.
 
-Lines are written as they come. When one can't be used, the lines before it are written, nothing behind it is read,
-and the message says how many were written. The same goes for Ctrl-C.""",
+Lines are written as they arrive. At an invalid line, or at Ctrl-C, the lines before it are written, nothing after it
+is read, and the message says how many were written.""",
     )
     names_of("topics", parser.add_argument("topic", type=topic_name, metavar="TOPIC", help="the topic"))
-    parser.add_argument("--json", action="store_true", help="each line is a JSON object")
-    parser.add_argument("-k", "--key-separator", metavar="TEXT", help="between key and value, such as : or \\t")
+    parser.add_argument("--json", action="store_true", help="read each line as a JSON object")
+    parser.add_argument("-k", "--key-separator", metavar="TEXT", help="text between key and value, e.g. : or \\t")
     parser.add_argument(
-        "--header", type=name_and_value, action="append", default=[], metavar="NAME=VALUE", help="for all; repeat it"
+        "--header",
+        type=name_and_value,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="add to every record; repeatable",
     )
-    parser.add_argument("--partition", type=partition_number, metavar="N", help="write all of them there")
-    parser.add_argument("--acks", choices=ACKS, default="all", help="who has to have it: all, 1 (the leader), 0 (all)")
-    parser.add_argument("--compression", choices=COMPRESSIONS, default="none", help="of batches (none)")
-    parser.add_argument("--create", action="store_true", help="create the topic if there is none, with the defaults")
-    parser.add_argument("-q", "--quiet", action="store_true", help="no summary on stderr")
+    parser.add_argument("--partition", type=partition_number, metavar="N", help="write all records to this partition")
+    parser.add_argument(
+        "--acks", choices=ACKS, default="all", help="acks required: all (default), 1 (leader) or 0 (none)"
+    )
+    parser.add_argument("--compression", choices=COMPRESSIONS, default="none", help="compress batches (default none)")
+    parser.add_argument(
+        "--create", action="store_true", help="create the topic if it does not exist, with the defaults"
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print no summary on stderr")
     add_broker(parser)
     parser.set_defaults(run=_run)
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable
 
 from headpond.cli.common.connection import find_topic, sentence, unknown_topic
-from headpond.cli.common.failures import OK, CommandFailed, WrongUsage, counted, nearest
+from headpond.cli.common.failures import OK, CommandFailed, WrongUsage, counted, did_you_mean
 from headpond.cli.common.output import print_json, print_line
 from headpond.client import Client, ClientError
 from headpond.client.admin import Admin, ConfigResource
@@ -77,14 +77,14 @@ async def alter(client: Client, options: argparse.Namespace) -> int:
 
 async def _check_deleted(admin: Admin, resource: ConfigResource, names: Iterable[str]) -> None:
     """A broker accepts the deletion of an unknown setting silently."""
-    from headpond.config.known.topics import TOPIC_SETTINGS
+    from headpond.config.known.of_topics import TOPIC_SETTINGS
 
     unknown = [name for name in names if name not in TOPIC_SETTINGS]
     if unknown:
         described = [one.name for one in await admin.describe_configs(resource)]  # another broker may know others
         for name in unknown:
             if name not in described:
-                hint = nearest(name, {*described, *TOPIC_SETTINGS})
+                hint = did_you_mean(name, {*described, *TOPIC_SETTINGS})
                 raise CommandFailed(f"topics have no setting {name}{hint}; nothing was changed")
 
 
@@ -112,8 +112,8 @@ def _explained(error: ClientError, names: Iterable[str]) -> CommandFailed:
     """A misspelt setting gets the nearest right one; a broker only says that it is unknown."""
     text = sentence(error)
     if error.code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST):
-        from headpond.config.known.topics import TOPIC_SETTINGS as known
+        from headpond.config.known.of_topics import TOPIC_SETTINGS as known
 
-        hints = [nearest(name, known) for name in names if name not in known and name in text]
+        hints = [did_you_mean(name, known) for name in names if name not in known and name in text]
         text += "".join(hints)
     return CommandFailed(text)

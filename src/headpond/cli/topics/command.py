@@ -46,7 +46,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
         "headpond topics list",
         "headpond topics list --internal --json | jq -r '.[].name'",
     )
-    parser.add_argument("--internal", action="store_true", help="internal ones, too")
+    parser.add_argument("--internal", action="store_true", help="include internal topics")
     add_json(parser)
     run_with_broker(parser, "topics.show.show_list")
 
@@ -59,12 +59,14 @@ def _configure_create(parser: argparse.ArgumentParser) -> None:
         "headpond topics create users --partitions 6 --config cleanup.policy=compact",
     )
     parser.add_argument("name", type=topic_name, metavar="NAME", help="the topic")
-    parser.add_argument("--partitions", type=partition_count, metavar="N", help="how many (the broker's default)")
     parser.add_argument(
-        "--replication-factor", type=replica_count, metavar="N", help="copies of each (the broker's default)"
+        "--partitions", type=partition_count, metavar="N", help="number of partitions (default: the broker's)"
+    )
+    parser.add_argument(
+        "--replication-factor", type=replica_count, metavar="N", help="replicas per partition (default: the broker's)"
     )
     _add_settings(parser)
-    parser.add_argument("--if-not-exists", action="store_true", help="fine if there is one of that name already")
+    parser.add_argument("--if-not-exists", action="store_true", help="succeed if the topic already exists")
     add_json(parser)
     run_with_broker(parser, "topics.change.create")
 
@@ -76,7 +78,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
         action=EachNameOnce,
         default=[],
         metavar="NAME=VALUE",
-        help="a setting; repeat it",
+        help="set a topic setting; repeatable",
     )
 
 
@@ -89,7 +91,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
         "headpond topics describe --json | jq '.[] | {name, records: ([.partitions[] | .end_offset] | add)}'",
     )
     names = parser.add_argument(
-        "names", type=topic_name, metavar="NAME", nargs="*", help="the topics (all but internal ones)"
+        "names", type=topic_name, metavar="NAME", nargs="*", help="the topics (default: all but internal ones)"
     )
     names_of("topics", names)
     add_json(parser)
@@ -99,7 +101,7 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
 def _configure_alter(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Change a topic's settings, or give it more partitions. All of it is checked before any of it is done.",
+        "Change a topic's settings, or give it more partitions. Everything is checked before anything is changed.",
         "headpond topics alter orders --config retention.ms=3600000",
         "headpond topics alter orders --delete-config retention.ms --partitions 12",
     )
@@ -110,10 +112,10 @@ def _configure_alter(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="return a setting to its default; repeat it",
+        help="reset a setting to its default; repeatable",
     )
     parser.add_argument(
-        "--partitions", type=partition_count, metavar="N", help="how many there shall be; never fewer than now"
+        "--partitions", type=partition_count, metavar="N", help="new number of partitions; can only grow"
     )
     add_json(parser)
     run_with_broker(parser, "topics.change.alter")
@@ -127,6 +129,6 @@ def _configure_delete(parser: argparse.ArgumentParser) -> None:
         "headpond topics delete --if-exists orders users",
     )
     names_of("topics", parser.add_argument("names", type=topic_name, metavar="NAME", nargs="+", help="the topics"))
-    parser.add_argument("--if-exists", action="store_true", help="fine if one is gone already")
+    parser.add_argument("--if-exists", action="store_true", help="succeed if a topic does not exist")
     add_json(parser)
     run_with_broker(parser, "topics.change.delete")

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     actions = {
         "list": ("transactional ids and their states", _configure_list),
-        "describe": ("how long a transaction has been open, and what it holds", _configure_describe),
+        "describe": ("show how long a transaction has been open, and its partitions", _configure_describe),
         "abort": ("end a transaction that its producer has left open", _configure_abort),
     }
     add_actions(parser, actions)
@@ -40,7 +40,7 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
         "headpond transactions list",
         "headpond transactions list --open --json | jq -r '.[].id'",
     )
-    parser.add_argument("--open", action="store_true", help="only those with a transaction that is not over")
+    parser.add_argument("--open", action="store_true", help="list only ids with an open transaction")
     add_json(parser)
     run_with_broker(parser, "transactions.run.show_list")
 
@@ -48,11 +48,11 @@ def _configure_list(parser: argparse.ArgumentParser) -> None:
 def _configure_describe(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Describe transactions: the producer, the state, since when it is open, and the partitions in it.",
+        "Describe transactions: producer, state, how long they have been open, and their partitions.",
         "headpond transactions describe billing-1",
         "headpond transactions describe --json | jq '.[] | {id, age_ms}'",
     )
-    ids = parser.add_argument("ids", metavar="ID", nargs="*", help="the ids (those with an open transaction)")
+    ids = parser.add_argument("ids", metavar="ID", nargs="*", help="the ids (default: those with an open transaction)")
     names_of("transactions", ids)
     add_json(parser)
     run_with_broker(parser, "transactions.run.show_details")
@@ -61,17 +61,17 @@ def _configure_describe(parser: argparse.ArgumentParser) -> None:
 def _configure_abort(parser: argparse.ArgumentParser) -> None:
     describe(
         parser,
-        "Abort the open transaction of a transactional id. Its producer, if it still runs, is fenced: it fails\n"
-        "with its next request. With --topic, --partition and --start-offset instead of an id, end a transaction in\n"
-        "that partition that no coordinator knows of any more (`kafka-transactions find-hanging` finds them).",
+        "Abort the open transaction of a transactional id. Its producer, if it still runs, is fenced: its next\n"
+        "request fails. With --topic, --partition and --start-offset instead of an id, abort a hanging transaction:\n"
+        "one that no coordinator knows any more (`kafka-transactions find-hanging` finds them).",
         "headpond transactions abort billing-1",
         "headpond transactions abort --topic orders --partition 3 --start-offset 1042",
     )
     names_of("transactions", parser.add_argument("id", metavar="ID", nargs="?", help="the transactional id"))
-    topic = parser.add_argument("--topic", type=topic_name, metavar="TOPIC", help="of a hanging transaction")
+    topic = parser.add_argument("--topic", type=topic_name, metavar="TOPIC", help="topic of a hanging transaction")
     names_of("topics", topic)
-    parser.add_argument("--partition", type=partition_number, metavar="N", help="of a hanging transaction")
-    parser.add_argument("--start-offset", type=offset_number, metavar="N", help="where it begins in the partition")
+    parser.add_argument("--partition", type=partition_number, metavar="N", help="partition of a hanging transaction")
+    parser.add_argument("--start-offset", type=offset_number, metavar="N", help="its first offset in the partition")
     add_json(parser)
     add_broker(parser)
     parser.set_defaults(run=_abort)

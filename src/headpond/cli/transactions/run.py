@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from headpond.cli.common.connection import check_partitions, find_topic
-from headpond.cli.common.failures import OK, CommandFailed, nearest
+from headpond.cli.common.failures import OK, CommandFailed, did_you_mean
 from headpond.cli.common.output import Column, print_json, print_line, print_table, time_in_words
 from headpond.cli.groups.show import partitions_in_words
 from headpond.client import Client
@@ -101,7 +101,7 @@ def _document(each: TransactionDescription, now_ms: int) -> dict[str, Any]:
 
 async def _unknown(transactions: Transactions, transactional_id: str) -> str:
     known = [one.transactional_id for one in await transactions.all()]
-    return f"transactional id {transactional_id} does not exist{nearest(transactional_id, known)}"
+    return f"transactional id {transactional_id} does not exist{did_you_mean(transactional_id, known)}"
 
 
 # --- abort ------------------------------------------------------------------------------------------------------------
