@@ -9,10 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from simulation.harness.trace import (
+    Created,
+    DirectorySynced,
+    EverythingSynced,
+    Op,
+    Removed,
+    Renamed,
+    Synced,
+    Truncated,
+    Wrote,
+)
+
 if TYPE_CHECKING:
     from simulation.stage import Stage
 
 RESTART_S = 0.3
+COUNTED: dict[str, tuple[type[Op], ...]] = {
+    "": (),
+    "sync": (Synced, EverythingSynced),
+    "write": (Wrote, Truncated),
+    "name": (Created, Renamed, Removed, DirectorySynced),
+}
+"""Operations of the disk before which it may crash."""
 
 
 class Kill(NamedTuple):
@@ -36,15 +55,17 @@ class PowerCut(NamedTuple):
 
 
 class CrashAtOperation(NamedTuple):
-    """A kill or a power cut before one of the disk's next operations, wherever the broker is then."""
+    """A kill or a power cut before one of the disk's next operations, wherever the broker is then. ``only``: before one
+    of its next syncs, writes or changes of names. A power cut at any moment finds little that is not synced yet."""
 
     at_s: float
     operations: int
     keeps_power: bool
+    only: str = ""
 
     def strike(self, stage: Stage) -> None:
         stage.restart_after_s = RESTART_S
-        stage.broker.crash_at(self.operations, keeps_power=self.keeps_power)
+        stage.broker.crash_at(self.operations, keeps_power=self.keeps_power, counted=COUNTED[self.only])
 
 
 class Stop(NamedTuple):

@@ -54,6 +54,8 @@ KINDS: dict[str, Draw] = {
     "kill": lambda c, at, _: faults.Kill(at, _seconds(c, 0.05, 1.0)),
     "power cut": lambda c, at, _: faults.PowerCut(at, _seconds(c, 0.05, 1.5)),
     "crash at operation": lambda c, at, _: faults.CrashAtOperation(at, c.randrange(60), c.random() < 0.3),
+    "crash at sync": lambda c, at, _: faults.CrashAtOperation(at, c.randrange(8), keeps_power=False, only="sync"),
+    "crash at name": lambda c, at, _: faults.CrashAtOperation(at, c.randrange(8), c.random() < 0.5, "name"),
     "stop": lambda c, at, _: faults.Stop(at, _seconds(c, 0.05, 0.5)),
     "pause": lambda c, at, _: faults.Pause(at, "b1", _seconds(c, 0.1, 3.0)),
     "pause client": lambda c, at, clients: faults.Pause(at, c.choice(clients), _seconds(c, 0.5, 8.0)),
@@ -80,7 +82,7 @@ KINDS: dict[str, Draw] = {
     "lost store answer": lambda c, at, _: faults.LostStoreAnswer(at, c.random() < 0.5),
     "silent watch": lambda c, at, _: faults.SilentWatch(at, _seconds(c, 0.3, 3.0), c.random() < 0.3),
 }
-LOSES_PAGES = ("power cut", "failed sync", "crash at operation")
+LOSES_PAGES = ("power cut", "failed sync", "crash at operation", "crash at sync", "crash at name")
 """Without a flush before each acknowledgement they may take acknowledged records back, as in Kafka."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from headpond.broker.handlers.produce.produce import LONG_WAY, ProduceHandler
 from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(workloads=("plain", "idempotent"), kinds=("power cut", "crash at operation", "slow disk"))
+SCENARIO = Scenario(workloads=("plain", "idempotent"), kinds=("crash at sync",))
 
 
 def plant(patch: Patch) -> None:

@@ -9,9 +9,7 @@ from __future__ import annotations
 from headpond.broker.coordinators.home import InternalTopic
 from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(
-    workloads=("transactions", "transactions v2"), kinds=("power cut", "crash at operation", "slow disk")
-)
+SCENARIO = Scenario(workloads=("transactions", "transactions v2"), kinds=("crash at sync",))
 
 
 def plant(patch: Patch) -> None:

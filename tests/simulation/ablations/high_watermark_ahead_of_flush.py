@@ -12,9 +12,7 @@ from headpond.replication.partition import Partition
 from headpond.storage.log.log import Appended
 from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(
-    workloads=("plain", "idempotent", "consumers"), kinds=("power cut", "crash at operation", "slow disk")
-)
+SCENARIO = Scenario(workloads=("plain", "idempotent", "consumers"), kinds=("crash at sync",))
 
 
 def plant(patch: Patch) -> None:

@@ -9,19 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from headpond.storage import manager
-from simulation.ablations.planting import Patch, Scenario, one_after_the_other
-from simulation.faults import PowerCut, SlowDisk
+from simulation.ablations.planting import Patch, Scenario
 
 SCENARIO = Scenario(
     workloads=("plain", "idempotent", "transactions", "transactions v2"),
+    kinds=("power cut", "slow disk"),
     partitions=16,
     topics=("lasting", "passing"),
-    draw=one_after_the_other(
-        lambda chance, at_s: SlowDisk(at_s, 0.8, 6.0),
-        lambda chance, at_s: PowerCut(at_s, 0.1),
-        gap_s=(2.5, 5.0),
-        times=3,
-    ),
 )
 
 

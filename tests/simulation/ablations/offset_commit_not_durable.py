@@ -10,18 +10,9 @@ from collections.abc import Callable
 
 from headpond.broker.coordinators.home import InternalTopic
 from headpond.model import BrokerError
-from simulation.ablations.planting import Patch, Scenario, one_after_the_other
-from simulation.faults import PowerCut, SlowDisk
+from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(
-    workloads=("offsets",),
-    draw=one_after_the_other(
-        lambda chance, at_s: SlowDisk(at_s, chance.uniform(0.1, 1.0), 1.5),
-        lambda chance, at_s: PowerCut(at_s, 0.1),
-        gap_s=(0.2, 1.2),
-        times=8,
-    ),
-)
+SCENARIO = Scenario(workloads=("offsets",), kinds=("crash at sync",))
 
 
 def plant(patch: Patch) -> None:

@@ -7,20 +7,14 @@ Found    a round between an append and its sync, then a power cut that tears the
 from __future__ import annotations
 
 from headpond.storage.commit import checkpoint_rounds
-from simulation.ablations.planting import Patch, Scenario, one_after_the_other
-from simulation.faults import PowerCut, SlowDisk
+from simulation.ablations.planting import Patch, Scenario
 
 SCENARIO = Scenario(
     workloads=("plain", "idempotent", "consumers"),
+    kinds=("crash at sync", "slow disk"),
     topics=("lasting", "passing"),
-    partitions=3,
+    partitions=1,
     configs=(("internal.segment.bytes", "2000"),),
-    draw=one_after_the_other(
-        lambda chance, at_s: SlowDisk(at_s, chance.uniform(0.3, 1.0), 2.5),
-        lambda chance, at_s: PowerCut(at_s, 0.1),
-        gap_s=(0.7, 2.0),
-        times=6,
-    ),
 )
 
 

@@ -19,19 +19,9 @@ from headpond.storage.log.segment_files import _write_snapshot, sync_folder
 from headpond.storage.producers.producers import ProducerStates
 from headpond.storage.recovery import recovery
 from headpond.storage.recovery.recovery import FoundFolder
-from simulation.ablations.planting import Patch, Scenario, one_after_the_other
-from simulation.faults import PowerCut, SlowDisk
+from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(
-    workloads=("idempotent",),
-    draw=one_after_the_other(
-        lambda chance, at_s: SlowDisk(at_s, 1.5, 2.5),
-        lambda chance, at_s: PowerCut(at_s, 0.1),
-        gap_s=(0.6, 1.6),
-        times=6,
-    ),
-    topics=("lasting",),
-)
+SCENARIO = Scenario(workloads=("idempotent",), kinds=("crash at sync", "slow disk"), topics=("lasting",), partitions=1)
 
 
 def plant(patch: Patch) -> None:

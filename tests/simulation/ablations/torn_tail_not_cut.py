@@ -14,10 +14,7 @@ from headpond.storage.recovery import recovery
 from headpond.storage.recovery.recovery import FoundFolder, Recovered, RecoveredSegment
 from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(
-    workloads=("plain", "idempotent"),
-    kinds=("power cut", "crash at operation", "slow disk", "failed write"),
-)
+SCENARIO = Scenario(workloads=("plain", "idempotent"), kinds=("crash at sync", "failed write"))
 
 
 def plant(patch: Patch) -> None:

@@ -44,6 +44,7 @@ from simulation.checkers import (
     t5_markers,
     t6_offsets,
     t7_nothing_open,
+    t8_copied_once,
 )
 from simulation.history import History
 
@@ -78,6 +79,7 @@ CHECKERS: dict[str, Check] = {
     "T5 markers end one transaction each": t5_markers.check,
     "T6 a transaction's offsets count if it commits": t6_offsets.check,
     "T7 no transaction is open in the end": t7_nothing_open.check,
+    "T8 what is copied in transactions is copied once": t8_copied_once.check,
     "M1 images follow the store": m1_images.check,
     "M2 topic ids are never reused": m2_topic_lives.check,
     "M3 acknowledged changes are in later Metadata": m3_admin_changes.check,

@@ -13,7 +13,19 @@ from simulation.checkers import (
     d5_density,
     d5_removal,
 )
-from simulation.checkers.handmade import PLACE, accuses, acquits, batch, final, history, poll, seen, send, with_log
+from simulation.checkers.handmade import (
+    PLACE,
+    accuses,
+    acquits,
+    batch,
+    final,
+    history,
+    marker,
+    poll,
+    seen,
+    send,
+    with_log,
+)
 from simulation.history import AdminChange, BatchPosition, History, IndexEntry, Place
 
 COMPACTED = {"cleanup.policy": "compact"}
@@ -157,6 +169,16 @@ def test_d3_accuses_files_with_more_or_fewer_batches_than_are_read() -> None:
     more = with_log(two_records(), fetched=(batch(seen(1, b"b", b"k")),))
     accuses(d3_unchanging.check, more, "t-0 has a batch at offset 0 in the end that is only on disk")
     acquits(d3_unchanging.check, with_log(more, configs=COMPACTED))
+
+
+def test_d3_acquits_a_marker_that_compaction_empties_between_the_two_readings() -> None:
+    abort = marker(2, "abort", (7, 0))
+    emptied = abort._replace(records=(), control="")
+    compacted = with_log(two_records(), fetched=(abort,), on_disk=(emptied,), committed=(), configs=COMPACTED)
+    compacted.final_logs[PLACE].high_watermark = 3
+    acquits(d3_unchanging.check, compacted)
+    other = with_log(compacted, on_disk=(abort._replace(control="commit"),))
+    accuses(d3_unchanging.check, other, "is read as abort marker .* and is commit marker")
 
 
 # --- D4

@@ -130,6 +130,7 @@ class BrokerHost(Host):
         self._store: SimulatedMetadataStore | None = None
         self._store_is_reachable = True
         self._operations_left: int | None = None
+        self._operations_counted: tuple[type[Op], ...] = ()
         self._crash: Callable[[], None] = self.kill
 
     # --- processes
@@ -163,9 +164,10 @@ class BrokerHost(Host):
             self.disk.power_cut(self.world.chance)
             self._ended("power cut", is_silent=True)
 
-    def crash_at(self, operations: int, *, keeps_power: bool) -> None:
-        """Before the disk carries out so many more operations."""
+    def crash_at(self, operations: int, *, keeps_power: bool, counted: tuple[type[Op], ...] = ()) -> None:
+        """Before the disk carries out so many more operations, of these kinds if any are given."""
         self._operations_left = operations
+        self._operations_counted = counted
         self._crash = self.kill if keeps_power else self.cut_power
 
     def heal(self) -> None:
@@ -279,7 +281,8 @@ class BrokerHost(Host):
         running = self.world.loop.running
         if running.is_over:
             raise Dead
-        if self._operations_left is not None and running is self.life:
+        is_counted = not self._operations_counted or isinstance(op, self._operations_counted)
+        if self._operations_left is not None and running is self.life and is_counted:
             self._operations_left -= 1
             if self._operations_left < 0:
                 self._crash()

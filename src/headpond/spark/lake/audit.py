@@ -1,4 +1,4 @@
-"""Topic health checks Every partition is walked from end to end; what was found becomes figures, and sentences.
+"""Topic health checks. Every partition is walked from end to end; what was found becomes figures, and sentences.
 
 A fault is what should not be: offsets missing without a reason, records that were written twice, damage, two sides that
 differ. A note is what somebody should know. ``AuditReport`` holds all of it; ``audit_html.py`` draws it.
