@@ -23,6 +23,9 @@ FAULTS = (8, 16)
 DRIFT_RATES = (0.8, 0.95, 1.05, 1.25)
 """Of the broker's clock. The fastest shortens what members of groups may rely on, see ``workloads/ownership``."""
 
+MANY = 12
+"""Partitions: enough of them are written at once for the journal."""
+
 Draw = Callable[[random.Random, float, list[str]], Fault]
 
 
@@ -70,7 +73,7 @@ KINDS: dict[str, Draw] = {
     ),
     "clock drift": lambda c, at, _: faults.ClockDrift(at, "b1", c.choice(DRIFT_RATES), _seconds(c, 2, 10)),
     "slow disk": lambda c, at, _: faults.SlowDisk(
-        at, _seconds(c, 0.01, c.choice((0.1, 0.5, 1.5))), _seconds(c, 0.5, 4.0)
+        at, _seconds(c, 0.01, c.choice((0.1, 0.5, 1.5))), _seconds(c, 0.5, 4.0), c.choice(("", "", ".log"))
     ),
     "full disk": lambda c, at, _: faults.FullDisk(at, c.randrange(4_000), _seconds(c, 0.3, 3.0)),
     "failed sync": lambda c, at, _: faults.FailedSync(at),
@@ -91,7 +94,7 @@ def draw_options(seed: int, workloads: list[str]) -> Options:
     flush = chance.choice(("ack", "ack", "ack", "os"))
     kinds = [kind for kind in KINDS if flush == "ack" or kind not in LOSES_PAGES]
     enabled = tuple(kind for kind in kinds if chance.random() < 0.5) or (chance.choice(kinds),)
-    chosen = tuple(name for name in workloads if chance.random() < 0.6) or (chance.choice(workloads),)
+    chosen = tuple(name for name in workloads if chance.random() < 0.5) or (chance.choice(workloads),)
     return Options(flush, enabled, chosen, draw_topics(chance, chosen), draw_settings(chance, flush))
 
 
@@ -112,7 +115,7 @@ def draw_topics(chance: random.Random, workloads: tuple[str, ...]) -> tuple[Topi
     )
     copied = (Topic("source", chance.choice((1, 2)), (small,)), Topic("target", 1, (small,)))
     return (
-        Topic("lasting", chance.choice((1, 3)), (small,)),
+        Topic("lasting", chance.choice((1, 3, MANY)), (small,)),
         Topic("compacted", chance.choice((1, 2)), (small, *compacted)),
         Topic("short", 1, (small, ("retention.ms", "4000"), ("segment.ms", "1000"), ("file.delete.delay.ms", "500"))),
         Topic("passing", chance.choice((1, 4)), (small,), is_lasting=False),

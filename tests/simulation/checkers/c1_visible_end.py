@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import attrgetter
 
-from simulation.checkers.facts import succeeded
-from simulation.checkers.words import record, span
+from simulation.checkers.evidence.facts import succeeded
+from simulation.checkers.evidence.words import record, span
 from simulation.history import History, Poll
 
 

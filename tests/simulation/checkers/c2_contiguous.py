@@ -15,8 +15,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 
-from simulation.checkers.facts import data_of, succeeded
-from simulation.checkers.words import span
+from simulation.checkers.evidence.facts import data_of, succeeded
+from simulation.checkers.evidence.words import span
 from simulation.history import History, Isolation, Place, Poll
 
 

@@ -18,10 +18,10 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import accumulate
 
-from simulation.checkers.facts import answered_s, succeeded
-from simulation.checkers.places import Places
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import span
+from simulation.checkers.evidence.facts import answered_s, succeeded
+from simulation.checkers.evidence.places import Places
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import span
 from simulation.history import FinalLog, History, Place, Search, Send
 
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import data_at, succeeded
-from simulation.checkers.fates import Fates
-from simulation.checkers.losses import Losses
-from simulation.checkers.places import Places
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import record, sender, shown
+from simulation.checkers.evidence.facts import data_at, succeeded
+from simulation.checkers.evidence.fates import Fates
+from simulation.checkers.evidence.losses import Losses
+from simulation.checkers.evidence.places import Places
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import record, sender, shown
 from simulation.history import History, Place, Seen, Send
 
 

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from simulation.checkers.facts import data_of, succeeded
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import record, span
+from simulation.checkers.evidence.facts import data_of, succeeded
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import record, span
 from simulation.history import Batch, FinalLog, History, Place, Poll, Seen
 
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
-from simulation.checkers.facts import INTERNAL, answered_s, data_of, of_kind, sends_by_value, succeeded
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import at, record, sender
+from simulation.checkers.evidence.facts import INTERNAL, answered_s, data_of, of_kind, sends_by_value, succeeded
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import at, record, sender
 from simulation.history import History, Place, Poll, Seen, Send
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from simulation.checkers.policies import Policies
+from simulation.checkers.evidence.policies import Policies
 from simulation.history import Batch, FinalLog, History
 
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import data_at, sends_by_value, succeeded
-from simulation.checkers.fates import Fates
-from simulation.checkers.losses import Losses
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import record, span
+from simulation.checkers.evidence.facts import data_at, sends_by_value, succeeded
+from simulation.checkers.evidence.fates import Fates
+from simulation.checkers.evidence.losses import Losses
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import record, span
 from simulation.history import FinalLog, History, Place, Poll
 
 

@@ -25,9 +25,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from math import inf
 
-from simulation.checkers.register import Read, Register, Write
-from simulation.checkers.registers import registers
-from simulation.checkers.words import at
+from simulation.checkers.evidence.register import Read, Register, Write
+from simulation.checkers.evidence.registers import registers
+from simulation.checkers.evidence.words import at
 from simulation.history import History
 
 

@@ -18,8 +18,8 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
 
-from simulation.checkers.facts import of_kind, succeeded
-from simulation.checkers.words import at, span
+from simulation.checkers.evidence.facts import of_kind, succeeded
+from simulation.checkers.evidence.words import at, span
 from simulation.history import CommitOffset, DeleteOffsets, History, Joined
 
 

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from math import inf
 
-from simulation.checkers.words import at
+from simulation.checkers.evidence.words import at
 from simulation.history import History, Ownership
 
 

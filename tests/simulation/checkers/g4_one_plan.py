@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from simulation.checkers.facts import of_kind, succeeded
-from simulation.checkers.words import at
+from simulation.checkers.evidence.facts import of_kind, succeeded
+from simulation.checkers.evidence.words import at
 from simulation.history import DeleteOffsets, History, Joined
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.words import at
+from simulation.checkers.evidence.words import at
 from simulation.history import History, ImageSeen
 
 

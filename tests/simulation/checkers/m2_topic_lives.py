@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simulation.checkers.facts import data_of, effect_end_s, sends_by_value, succeeded
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import sender, shown, span
+from simulation.checkers.evidence.facts import data_of, effect_end_s, sends_by_value, succeeded
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import sender, shown, span
 from simulation.history import AdminChange, History, Place, Poll, Seen, Send, TopicsSeen
 
 

@@ -16,8 +16,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from math import inf
 
-from simulation.checkers.facts import answered_s, effect_end_s, of_kind, succeeded
-from simulation.checkers.words import span
+from simulation.checkers.evidence.facts import answered_s, effect_end_s, of_kind, succeeded
+from simulation.checkers.evidence.words import span
 from simulation.history import AdminChange, History, TopicsSeen
 
 VISIBLE = ("create", "delete", "partitions")

@@ -16,9 +16,9 @@ from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from operator import attrgetter
 
-from simulation.checkers.facts import answered_s, succeeded
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import sender, shown
+from simulation.checkers.evidence.facts import answered_s, succeeded
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import sender, shown
 from simulation.history import History, Send
 
 

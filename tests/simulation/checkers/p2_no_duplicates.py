@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import data_of, sends_by_value
-from simulation.checkers.words import sender, shown
+from simulation.checkers.evidence.facts import data_of, sends_by_value
+from simulation.checkers.evidence.words import sender, shown
 from simulation.history import Batch, History, Send
 
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import effect_end_s
-from simulation.checkers.words import sender, shown, span
+from simulation.checkers.evidence.facts import effect_end_s
+from simulation.checkers.evidence.words import sender, shown, span
 from simulation.history import Batch, Fenced, History, Send
 
 

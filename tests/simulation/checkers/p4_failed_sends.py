@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from simulation.checkers.facts import data_of, of_kind, succeeded
-from simulation.checkers.words import sender, shown, span
+from simulation.checkers.evidence.facts import data_of, of_kind, succeeded
+from simulation.checkers.evidence.words import sender, shown, span
 from simulation.history import History, Place, Poll, Seen, Send
 
 

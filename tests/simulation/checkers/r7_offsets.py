@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import succeeded
-from simulation.checkers.words import at, span
+from simulation.checkers.evidence.facts import succeeded
+from simulation.checkers.evidence.words import at, span
 from simulation.history import History, OffsetsSeen, Place, Poll
 
 NAMES = "log start, last stable offset, high watermark (and log end)"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import sends_by_value
-from simulation.checkers.fates import Fates
-from simulation.checkers.views import committed_views
-from simulation.checkers.words import at, sender, shown
+from simulation.checkers.evidence.facts import sends_by_value
+from simulation.checkers.evidence.fates import Fates
+from simulation.checkers.evidence.views import committed_views
+from simulation.checkers.evidence.words import at, sender, shown
 from simulation.history import History
 
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import sends_by_value
-from simulation.checkers.fates import Fates
+from simulation.checkers.evidence.facts import sends_by_value
+from simulation.checkers.evidence.fates import Fates
 from simulation.history import Batch, FinalLog, History, Send
 
 EXPECTED = {"committed": "commit", "aborted": "abort"}

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.facts import of_kind
-from simulation.checkers.fates import Fates
-from simulation.checkers.register import NOTHING, Key, Register
-from simulation.checkers.registers import registers
-from simulation.checkers.words import span
+from simulation.checkers.evidence.facts import of_kind
+from simulation.checkers.evidence.fates import Fates
+from simulation.checkers.evidence.register import NOTHING, Key, Register
+from simulation.checkers.evidence.registers import registers
+from simulation.checkers.evidence.words import span
 from simulation.history import CommitOffset, History
 
 

@@ -17,10 +17,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from simulation.checkers.copies import Original, copied_value, original_of
-from simulation.checkers.facts import of_kind
-from simulation.checkers.policies import Policies
-from simulation.checkers.words import shown
+from simulation.checkers.evidence.copies import Original, copied_value, original_of
+from simulation.checkers.evidence.facts import of_kind
+from simulation.checkers.evidence.policies import Policies
+from simulation.checkers.evidence.words import shown
 from simulation.history import History, Place, Seen, Send
 
 Source = tuple[str, str, int]

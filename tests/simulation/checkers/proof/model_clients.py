@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from simulation.checkers.model import PLACES, SLOW_S, Run
-from simulation.checkers.model_log import Log
+from simulation.checkers.proof.model import PLACES, SLOW_S, Run
+from simulation.checkers.proof.model_log import Log
 from simulation.history import (
     AdminChange,
     CommitOffset,

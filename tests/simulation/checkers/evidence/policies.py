@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import inf
 
-from simulation.checkers.facts import INTERNAL, effect_end_s, of_kind
+from simulation.checkers.evidence.facts import INTERNAL, effect_end_s, of_kind
 from simulation.history import AdminChange, History
 
 RETENTION = ("retention.ms", "retention.bytes")

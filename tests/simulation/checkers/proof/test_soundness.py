@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from simulation.checkers import judge
-from simulation.checkers.model_clients import good_history
+from simulation.checkers.proof.model_clients import good_history
 from simulation.history import FetchOffset, FinalLog, History, Send
 
 

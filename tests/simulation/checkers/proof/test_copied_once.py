@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from simulation.checkers import t8_copied_once
-from simulation.checkers.copies import copied_value, copy_key, copy_value, original_of
-from simulation.checkers.handmade import PLACE as SOURCE
-from simulation.checkers.handmade import accuses, acquits, batch, final, history, seen, send
+from simulation.checkers.evidence.copies import copied_value, copy_key, copy_value, original_of
+from simulation.checkers.proof.handmade import PLACE as SOURCE
+from simulation.checkers.proof.handmade import accuses, acquits, batch, final, history, seen, send
 from simulation.history import FinalLog, GroupState, History, Place, Seen
 
 TARGET = Place("target", "id-2", 0)

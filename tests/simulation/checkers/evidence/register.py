@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from simulation.checkers.words import span
+from simulation.checkers.evidence.words import span
 from simulation.history import AdminChange, CommitOffset, Operation
 
 Key = tuple[str, str, int]

@@ -14,7 +14,7 @@ from simulation.checkers import (
     t6_offsets,
     t7_nothing_open,
 )
-from simulation.checkers.handmade import PLACE, accuses, acquits, batch, final, history, marker, poll, seen, send
+from simulation.checkers.proof.handmade import PLACE, accuses, acquits, batch, final, history, marker, poll, seen, send
 from simulation.history import Batch, CommitOffset, EndTransaction, FetchOffset, GroupState, History, Place, Poll, Send
 
 OTHER = Place("t", "id-1", 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simulation.checkers.policies import Policies
+from simulation.checkers.evidence.policies import Policies
 from simulation.history import History, Place, Send
 
 

@@ -13,7 +13,7 @@ from simulation.checkers import (
     d5_density,
     d5_removal,
 )
-from simulation.checkers.handmade import (
+from simulation.checkers.proof.handmade import (
     PLACE,
     accuses,
     acquits,

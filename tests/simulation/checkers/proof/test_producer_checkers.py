@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from simulation.checkers import p1_order, p2_no_duplicates, p3_fencing, p4_failed_sends
-from simulation.checkers.handmade import accuses, acquits, batch, final, history, marker, poll, seen, send
+from simulation.checkers.proof.handmade import accuses, acquits, batch, final, history, marker, poll, seen, send
 from simulation.history import AdminChange, Batch, Fenced, Send
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from simulation.checkers.facts import answered_s, effect_end_s, of_kind, succeeded
-from simulation.checkers.fates import Fates
-from simulation.checkers.register import NOTHING, Key, Read, Register, Write
+from simulation.checkers.evidence.facts import answered_s, effect_end_s, of_kind, succeeded
+from simulation.checkers.evidence.fates import Fates
+from simulation.checkers.evidence.register import NOTHING, Key, Read, Register, Write
 from simulation.history import AdminChange, CommitOffset, DeleteOffsets, FetchOffset, GroupState, History, Operation
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation.checkers import l1_converged, l2_no_trouble, m1_images, m2_topic_lives, m3_admin_changes
-from simulation.checkers.handmade import PLACE, accuses, acquits, batch, final, history, poll, seen, send
+from simulation.checkers.proof.handmade import PLACE, accuses, acquits, batch, final, history, poll, seen, send
 from simulation.history import AdminChange, ImageSeen, Place, TopicsSeen, Trouble
 
 LATER = Place("t", "id-2", 0)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from math import inf
 
-from simulation.checkers.facts import of_kind
-from simulation.checkers.fates import Fates
-from simulation.checkers.policies import Policies
+from simulation.checkers.evidence.facts import of_kind
+from simulation.checkers.evidence.fates import Fates
+from simulation.checkers.evidence.policies import Policies
 from simulation.history import History, Place, Send
 
 Key = tuple[str, int, bytes | None]

@@ -12,7 +12,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from simulation.checkers.model_log import Log
+from simulation.checkers.proof.model_log import Log
 from simulation.history import GroupState, History, Place
 
 PLACES = [Place("t", "id-1", partition) for partition in range(2)]

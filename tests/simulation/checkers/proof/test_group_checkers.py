@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation.checkers import g1_offsets, g2_stale_commits, g3_one_owner, g4_one_plan, g5_restart
-from simulation.checkers.handmade import accuses, acquits, history
+from simulation.checkers.proof.handmade import accuses, acquits, history
 from simulation.history import (
     AdminChange,
     CommitOffset,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from simulation.checkers import CHECKERS, SENTENCES_MAX, Violation, judge
-from simulation.checkers.handmade import batch, final, history, marker, poll, seen, send
+from simulation.checkers.proof.handmade import batch, final, history, marker, poll, seen, send
 from simulation.history import EndTransaction, History
 
 

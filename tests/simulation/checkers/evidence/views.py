@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 from typing import NamedTuple
 
-from simulation.checkers.facts import answered_s, succeeded
+from simulation.checkers.evidence.facts import answered_s, succeeded
 from simulation.history import History, Place, Poll, Seen
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from math import inf
 from typing import Literal, NamedTuple
 
-from simulation.checkers.facts import effect_end_s, of_kind
+from simulation.checkers.evidence.facts import effect_end_s, of_kind
 from simulation.history import EndTransaction, History
 
 Fate = Literal["committed", "aborted", "unknown"]

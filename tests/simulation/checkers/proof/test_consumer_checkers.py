@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from simulation.checkers import c1_visible_end, c2_contiguous, c4_search, r7_offsets
-from simulation.checkers.handmade import PLACE, accuses, acquits, batch, final, history, marker, poll, seen, send
+from simulation.checkers.proof.handmade import PLACE, accuses, acquits, batch, final, history, marker, poll, seen, send
 from simulation.history import History, OffsetsSeen, Search
 
 # --- C1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from simulation.checkers.handmade import batch, final, marker, seen
+from simulation.checkers.proof.handmade import batch, final, marker, seen
 from simulation.history import Batch, FinalLog, Place, Seen, Send
 
 
