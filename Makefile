@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Where it is set, each of the thousand processes that the tests start compiles all that it imports: twice the time.
+unexport PYTHONDONTWRITEBYTECODE
+
 CORE := $(VENV)/.core
 WHOLE := $(VENV)/.whole
 
@@ -68,10 +71,12 @@ SPARK_TESTS_ALL := 800
 spark-test: $(WHOLE)
 	$(BIN)/pytest tests/spark -rfEs --at-least tests/spark=$(SPARK_TESTS_ALL)
 
-# What takes too long for `make test`: recovery from every disk that a crash may leave, all kinds of chaos, and the like.
+# What takes too long for `make test`: recovery from every disk that a crash may leave, every example of the tests that
+# make them by chance, all kinds of chaos, and the variants of which `make test` has one or two (marked `long`).
+WITH_EXAMPLES := tests/spark/test_codec_fuzz.py tests/unit/cluster tests/unit/coordination tests/unit/storage
 test-long: $(WHOLE)
-	HEADPOND_CRASHES=all $(BIN)/pytest -n 2 --dist loadfile -rfEs tests/crash
-	$(BIN)/pytest -n 2 --dist loadfile -rfEs -m 'long and not jvm'
+	HEADPOND_CRASHES=all HEADPOND_EXAMPLES=all $(BIN)/pytest -n 2 --dist loadfile -rfEs tests/crash $(WITH_EXAMPLES)
+	HEADPOND_CHAOS_SECONDS=6 $(BIN)/pytest -n 2 --dist loadfile -rfEs -m 'long and not jvm'
 
 # Exactly once in Spark under kill -9: every victim at every step, 91 kills, half an hour; `spark-test` has
 # some of them.

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from support.verbs import Topic
     from support.wire import Wire
 
-BUGS = re.compile(r"Traceback|Fatal error")
-"""What a broker's log never says: a bug of ours, or what the event loop says of one."""
 OVERRIDE = os.environ.get("HEADPOND_TEST_BOOTSTRAP")
 
 
@@ -45,18 +43,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     """One broker for the whole run; tests keep apart by the names of their topics. Every setting that a client can see
     has its default, and retention does not begin: some tests write records of years ago."""
-    from support.broker import BrokerProcess
+    from support.broker import BrokerProcess, serving
 
     if OVERRIDE:
         pytest.skip("the broker under test is not ours to start")
-    process = BrokerProcess(tmp_path_factory.mktemp("broker"), settings={"log.initial.task.delay.ms": 86_400_000})
-    try:
-        yield process.start()
-        process.stop()
-        # Whatever the tests did to it: a request that meets a bug costs its connection, and this.
-        assert not BUGS.search(process.logs()), process.logs()
-    finally:
-        process.close()
+    settings = {"log.initial.task.delay.ms": 86_400_000}
+    with serving(BrokerProcess(tmp_path_factory.mktemp("broker"), settings=settings)) as process:
+        yield process
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +64,7 @@ def bootstrap(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def make_broker(tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
     """Brokers that belong to one test; ``make_broker(settings={...})`` gives one that is not started yet."""
-    from support.broker import BrokerProcess
+    from support.broker import BUGS, BrokerProcess
 
     made: list[BrokerProcess] = []
 

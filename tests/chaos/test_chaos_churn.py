@@ -14,11 +14,12 @@ import pytest
 from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headpond.protocol.schema.offset_fetch import OffsetFetchRequest
 from support.broker import BrokerProcess
-from support.chaos import Chaos, kinds
+from support.chaos import Chaos
 from support.churn.classic import COOPERATIVE, EAGER, ClassicMember
 from support.churn.consumer import ConsumerMember
 from support.churn.ledger import Ledger
 from support.churn.member import ChurnMember, Scene
+from support.variants import kinds
 from support.verbs import create_topic
 from support.wire import Wire
 
@@ -127,7 +128,7 @@ def committed(wire: Wire, scene: Scene) -> list[int]:
     return [row.committed_offset for row in sorted(answer.topics[0].partitions, key=lambda row: row.partition_index)]
 
 
-@pytest.mark.parametrize("name", kinds(KINDS, ordinary={"eager", "consumer", "mixed"}))
+@pytest.mark.parametrize("name", kinds(KINDS, ordinary={"consumer", "mixed"}))
 def test_members_that_come_and_go_never_share_a_partition_and_lose_no_commit(
     make_broker: Callable[..., BrokerProcess], name: str
 ) -> None:
@@ -136,7 +137,7 @@ def test_members_that_come_and_go_never_share_a_partition_and_lose_no_commit(
     with Wire(broker.bootstrap_servers) as wire:
         topic = create_topic(wire, "letters", partitions=kind.partitions)
         assert wire.call(FindCoordinatorRequest(coordinator_keys=["readers"]), 4).coordinators[0].error_code == 0
-    chaos = Chaos(short_s=5.0)
+    chaos = Chaos(short_s=3.0)
     ledger = Ledger(kind.partitions)
     scene = Scene(broker.bootstrap_servers, "readers", topic.name, topic.id, ledger, chaos.random, SESSION_MS)
 

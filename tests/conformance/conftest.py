@@ -6,15 +6,15 @@ import pytest
 
 from support.clients.base import Admin, Client
 from support.clients.choose import CLIENTS, LIBRARIES, make_admin, make_client
-from support.installed import installed
+from support.installed import begin_to_install
 from support.verbs import Topic, create_topic, describe_topic
 from support.wire import Wire
 
 
 @pytest.fixture(scope="session", autouse=True)
-def kcat_installed() -> None:
+def kcat_on_its_way() -> None:
     """Tries once where it is missing; without it, its tests are skipped and say so."""
-    installed("kcat")
+    begin_to_install()
 
 
 @pytest.fixture(params=CLIENTS)

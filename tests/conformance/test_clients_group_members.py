@@ -18,6 +18,7 @@ from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient
 from support.clients.member_process import MemberFailed, MemberProcess
 from support.clients.members import KINDS, Read
+from support.variants import kinds
 from support.verbs import create_topic
 from support.waiting import eventually
 from support.wire import Wire
@@ -55,7 +56,7 @@ def bootstrap(make_broker: Callable[..., BrokerProcess], session_ms: int) -> str
     return broker.bootstrap_servers
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=kinds(KINDS, ordinary={"confluent-consumer", "kafka-python"}))
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -198,7 +199,7 @@ def test_a_static_member_that_closes_and_comes_back_has_its_partitions_without_a
 
 
 @pytest.mark.long_session
-@pytest.mark.parametrize("kind", CLASSIC_KINDS)
+@pytest.mark.parametrize("kind", kinds(CLASSIC_KINDS, ordinary={"confluent-cooperative"}))
 def test_a_static_member_that_crashes_and_comes_back_has_its_partitions_without_a_rebalance(
     bootstrap: str, kind: str, join: Join
 ) -> None:
@@ -213,7 +214,7 @@ def test_a_static_member_that_crashes_and_comes_back_has_its_partitions_without_
 
 
 @pytest.mark.long_session
-@pytest.mark.parametrize("kind", KINDS_THAT_KNOW_OF_FENCING)
+@pytest.mark.parametrize("kind", kinds(KINDS_THAT_KNOW_OF_FENCING, ordinary={"confluent-range", "kafka-python"}))
 def test_a_second_process_with_the_same_static_id_fences_the_first(bootstrap: str, join: Join) -> None:
     fill(bootstrap, range(40))
     first = join("one")

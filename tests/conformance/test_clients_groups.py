@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -9,23 +11,38 @@ from confluent_kafka import KafkaException
 
 from headpond.protocol.schema.find_coordinator import FindCoordinatorRequest
 from headpond.protocol.schema.offset_commit import OffsetCommitRequest
-from support.broker import BrokerProcess
+from support.broker import BrokerProcess, serving
 from support.clients.base import Sent
 from support.clients.confluent import ConfluentClient
 from support.clients.members import KINDS, Member, Read, make_member
+from support.variants import kinds, rare
 from support.verbs import create_topic
 from support.waiting import eventually
 from support.wire import Wire
 
 PARTITIONS = 4
 DEADLINE_S = 60.0
+OVERRIDE = os.environ.get("HEADPOND_TEST_BOOTSTRAP")
 
 Joining = Callable[..., Member]
 
 
-@pytest.fixture(params=KINDS)
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker that does not wait for further members, and is told soon of those that come."""
+    if OVERRIDE:
+        yield OVERRIDE
+        return
+    settings = {
+        "group.initial.rebalance.delay.ms": 0,
+        "group.consumer.min.heartbeat.interval.ms": 300,
+        "group.consumer.heartbeat.interval.ms": 300,
+    }
+    with serving(BrokerProcess(tmp_path_factory.mktemp("broker"), settings=settings)) as broker:
+        yield broker.bootstrap_servers
 
 
 @pytest.fixture
@@ -79,6 +96,7 @@ def hold(members: dict[str, Member], *counts: int) -> list[set[int]]:
     return [member.assignment() for member in members.values()]
 
 
+@every_kind
 def test_the_next_consumer_goes_on_where_the_last_one_committed(
     wire: Wire, bootstrap: str, topic_name: str, join: Joining
 ) -> None:
@@ -97,6 +115,7 @@ def test_the_next_consumer_goes_on_where_the_last_one_committed(
     third.close()
 
 
+@every_kind
 def test_two_members_share_the_partitions_and_one_has_all_when_the_other_leaves(
     wire: Wire, bootstrap: str, topic_name: str, join: Joining
 ) -> None:
@@ -113,9 +132,15 @@ def test_two_members_share_the_partitions_and_one_has_all_when_the_other_leaves(
     two.close()
 
 
-@pytest.mark.parametrize("is_kill", [True, False], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("kind", "end"),
+    [
+        row if row in (("confluent-consumer", "stopped"), ("kafka-python", "killed")) else rare(*row)
+        for row in itertools.product(KINDS, ("killed", "stopped"))
+    ],
+)
 def test_committed_offsets_and_groups_outlive_their_broker(
-    make_broker: Callable[..., BrokerProcess], kind: str, join: Joining, is_kill: bool
+    make_broker: Callable[..., BrokerProcess], kind: str, join: Joining, end: str
 ) -> None:
     broker = make_broker(settings={"group.initial.rebalance.delay.ms": 0}).start()
     bootstrap, topic = broker.bootstrap_servers, "letters"
@@ -125,19 +150,20 @@ def test_committed_offsets_and_groups_outlive_their_broker(
     member = join(bootstrap, "readers", topic)
     read(member, range(100))
     member.commit()
-    broker.restart(kill=is_kill)
+    broker.restart(kill=end == "killed")
     assert broker.bootstrap_servers == bootstrap
     fill(bootstrap, topic, range(100, 200))
     read(member, range(100, 200))  # it is still a member, or becomes one again, and reads each record once
     member.commit()
     member.close()
-    broker.restart(kill=is_kill)
+    broker.restart(kill=end == "killed")
     fill(bootstrap, topic, range(200, 240))
     another = join(bootstrap, "readers", topic)
     read(another, range(200, 240))
     another.close()
 
 
+@pytest.mark.parametrize("kind", kinds(KINDS, ordinary={"confluent-cooperative"}))
 def test_members_wait_for_a_coordinator_that_takes_long_to_load(
     make_broker: Callable[..., BrokerProcess], kind: str, join: Joining
 ) -> None:

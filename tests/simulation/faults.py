@@ -167,15 +167,19 @@ class ClockDrift(NamedTuple):
 
 
 class SlowDisk(NamedTuple):
+    """``only``: files whose names end so, those of logs say, which have more to write than others."""
+
     at_s: float
     sync_takes_s: float
     seconds: float
+    only: str = ""
 
     def strike(self, stage: Stage) -> None:
-        stage.broker.disk.faults.sync_takes_s = self.sync_takes_s
+        faults = stage.broker.disk.faults
+        faults.sync_takes_s, faults.slow_suffix = self.sync_takes_s, self.only
 
         def back() -> None:
-            stage.broker.disk.faults.sync_takes_s = 0.0
+            faults.sync_takes_s, faults.slow_suffix = 0.0, ""
 
         stage.later(self.seconds, back)
 

@@ -13,7 +13,7 @@ from simulation.ablations.search import broken_by, directed, first_found
 
 SEEDS = range(1, 21)
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.simulation
 
 _CASES = [
     pytest.param(each, id=each.name, marks=[pytest.mark.skip(reason=each.blind)] if each.blind else [])

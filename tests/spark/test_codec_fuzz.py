@@ -15,9 +15,10 @@ from headpond.protocol.records.builder import build_batch
 from headpond.protocol.records.header import APPEND_TIME_BIT, TRANSACTIONAL_BIT
 from headpond.protocol.records.record import Record
 from spark.codec_support import TP, codec, marker_at, mend_crc, outcome, reference_rows, rows_of
+from support.variants import examples
 
 COLUMNS = ("key", "value", "offset", "timestamp", "timestampType", "headers")
-SETTINGS = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 small_bytes = st.none() | st.binary(max_size=20) | st.integers(0, 300).map(bytes)
 names = st.text(max_size=5) | st.just("\udcff")

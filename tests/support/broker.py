@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -17,7 +18,10 @@ from headpond.testing.errors import StartFailed
 from headpond.testing.guard import Guard
 from support.waiting import DEADLINE_S
 
-__all__ = ["BrokerProcess", "StartFailed", "headpond_command", "headpond_environment", "run_headpond"]
+__all__ = ["BrokerProcess", "StartFailed", "headpond_command", "headpond_environment", "run_headpond", "serving"]
+
+BUGS = re.compile(r"Traceback|Fatal error")
+"""What a broker's log never says: a bug of ours, or what the event loop says of one."""
 
 
 def run_headpond(
@@ -90,3 +94,15 @@ class BrokerProcess(Broker):
     def log_folder(self, topic: str, partition: int = 0) -> Path:
         """Where the partition's files lie. The data folder is Kafka's, so the name is too."""
         return next(self.data_dir.rglob(f"{topic}-{partition}"))
+
+
+@contextmanager
+def serving(process: BrokerProcess) -> Iterator[BrokerProcess]:
+    """Started, and stopped in the end; for one that many tests share."""
+    try:
+        yield process.start()
+        process.stop()
+        # Whatever the tests did to it: a request that meets a bug costs its connection, and this.
+        assert not BUGS.search(process.logs()), process.logs()
+    finally:
+        process.close()

@@ -8,18 +8,9 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Collection, Iterable
-from typing import Any
-
-import pytest
 
 SECONDS = "HEADPOND_CHAOS_SECONDS"
 SEED = "HEADPOND_CHAOS_SEED"
-
-
-def kinds(names: Iterable[str], *, ordinary: Collection[str]) -> list[Any]:
-    """The parameters of a test: the ordinary run has some kinds, `make chaos` all."""
-    return [name if name in ordinary else pytest.param(name, marks=pytest.mark.long) for name in names]
 
 
 class Chaos:

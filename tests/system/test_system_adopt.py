@@ -14,6 +14,7 @@ import pytest
 from headpond.protocol.records.control import build_end_txn_marker
 from support.batches import build
 from support.broker import BrokerProcess, run_headpond
+from support.variants import kinds
 from support.verbs import Topic, append, batches, create_topic, describe_topic, end_offset, fetch, new_producer, stored
 from support.wire import Wire
 
@@ -97,7 +98,7 @@ def test_to_look_leaves_copied_folders_as_they_are(
     assert snapshot(tmp_path / "data") == before
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize("kill", kinds([False, True], ordinary={True}), ids=["stopped", "killed"])
 def test_to_look_leaves_the_folder_of_a_broker_as_it_is(
     source: tuple[BrokerProcess, Topic, list[bytes]], make_broker: Callable[..., BrokerProcess], kill: bool
 ) -> None:

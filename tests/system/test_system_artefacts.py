@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 from headpond import __version__
+from support.variants import kinds
 from support.waiting import DEADLINE_S, eventually
 
 pytest.importorskip("hatchling", reason="artefacts are built with hatchling, which is not installed here")
@@ -142,7 +143,7 @@ def test_the_changelog_knows_the_version(unpacked: Path) -> None:
 # --- that they serve --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("artefact", ["wheel", "wheel_of_sdist"])
+@pytest.mark.parametrize("artefact", kinds(["wheel", "wheel_of_sdist"], ordinary={"wheel"}))
 def test_it_serves_from_an_environment_that_holds_it_and_its_dependencies_only(
     artefact: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:

@@ -15,6 +15,7 @@ from headpond.cli.completion.names import ANSWER_S_MAX, broker_in
 from support.broker import BrokerProcess, run_headpond
 from support.cli import Cli
 from support.shells import offered
+from support.variants import kinds
 
 STRANGE = ("orders; rm -rf x", "orders$(id)", "--orders", "orders'", "orders\nb")
 """Names of groups that Kafka allows and no shell takes for a word."""
@@ -42,7 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "here"
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", kinds(SHELLS, ordinary={"bash"}))
 def test_topics_are_offered_where_a_topic_is_meant(shell: str, folder: Path, shop: str) -> None:
     for words in (["topics", "describe"], ["topics", "alter"], ["topics", "delete"], ["produce"], ["consume"]):
         assert offered(shell, folder, "headpond", *words, "or", bootstrap=shop) == ["orders", "orders.dead"]
@@ -52,7 +53,7 @@ def test_topics_are_offered_where_a_topic_is_meant(shell: str, folder: Path, sho
     assert offered(shell, folder, "headpond", *reset, bootstrap=shop) == ["users"]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", kinds(SHELLS, ordinary={"zsh"}))
 def test_groups_and_transactional_ids_are_offered(shell: str, folder: Path, shop: str) -> None:
     for action in ("describe", "delete", "reset-offsets"):
         found = offered(shell, folder, "headpond", "groups", action, "", bootstrap=shop)
@@ -60,7 +61,7 @@ def test_groups_and_transactional_ids_are_offered(shell: str, folder: Path, shop
     assert offered(shell, folder, "headpond", "transactions", "describe", "", bootstrap=shop) == ["till-1"]
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", kinds(SHELLS, ordinary={"fish"}))
 def test_a_new_topic_gets_no_suggestions_from_the_broker(shell: str, folder: Path, shop: str) -> None:
     assert "users" not in offered(shell, folder, "headpond", "topics", "create", "", bootstrap=shop)
 

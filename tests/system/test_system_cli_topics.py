@@ -7,6 +7,7 @@ import os
 import pytest
 
 from support.cli import Cli
+from support.variants import rare
 
 
 @pytest.fixture
@@ -67,12 +68,12 @@ def test_settings_and_partitions_change_together(headpond: Cli, topic_name: str)
     ("change", "says"),
     [
         (["--config", "retention.mss=1", "--partitions", "9"], "did you mean retention.ms?"),
-        (
+        rare(
             ["--delete-config", "retention.mss", "--partitions", "9"],
             "no setting retention.mss (did you mean retention.ms?)",
         ),
-        (["--config", "segment.bytes=2000000", "--delete-config", "nothing.like.it"], "no setting nothing.like.it"),
-        (["--config", "retention.ms=never", "--partitions", "9"], "retention.ms"),
+        rare(["--config", "segment.bytes=2000000", "--delete-config", "nothing.like.it"], "no setting nothing.like.it"),
+        rare(["--config", "retention.ms=never", "--partitions", "9"], "retention.ms"),
         (["--config", "segment.bytes=2000000", "--partitions", "2"], "there can only be more"),
     ],
     ids=["a misspelt setting", "a misspelt one deleted", "an unknown one deleted", "a wrong value", "fewer partitions"],

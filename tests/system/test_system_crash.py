@@ -20,6 +20,7 @@ from headpond.storage.folder.names import JOURNALS
 from support.batches import build, split
 from support.broker import BrokerProcess, run_headpond
 from support.proxy import AnswerEater
+from support.variants import kinds
 from support.verbs import (
     Topic,
     append,
@@ -37,6 +38,9 @@ from support.wire import ConnectionClosed, Wire
 
 FENCED_EPOCH = 74
 GONE = (ConnectionClosed, ConnectionError, TimeoutError)
+
+
+killed_or_stopped = pytest.mark.parametrize("kill", kinds([True, False], ordinary={True}), ids=["killed", "stopped"])
 
 
 class Writer(threading.Thread):
@@ -68,7 +72,7 @@ class Writer(threading.Thread):
             self.wire.close()
 
 
-@pytest.mark.parametrize("flush", ["ack", "interval", "os"])
+@pytest.mark.parametrize("flush", kinds(["ack", "interval", "os"], ordinary={"ack", "os"}))
 def test_killed_under_load_it_loses_nothing_that_it_acknowledged(
     make_broker: Callable[..., BrokerProcess], flush: str
 ) -> None:
@@ -221,7 +225,7 @@ def test_an_idempotent_producer_goes_on_after_a_restart(fresh_broker: BrokerProc
         assert send(last + 2) == (0, last + 2)
 
 
-@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+@killed_or_stopped
 def test_producer_ids_are_never_given_twice(fresh_broker: BrokerProcess, kill: bool) -> None:
     seen: list[int] = []
     for _ in range(3):
@@ -231,7 +235,7 @@ def test_producer_ids_are_never_given_twice(fresh_broker: BrokerProcess, kill: b
     assert len(set(seen)) == len(seen)
 
 
-@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+@killed_or_stopped
 def test_topics_ids_and_settings_survive_and_the_deleted_stay_deleted(fresh_broker: BrokerProcess, kill: bool) -> None:
     with Wire(fresh_broker.bootstrap_servers) as wire:
         kept = create_topic(wire, "kept", partitions=3, configs={"retention.ms": "123456789"})
@@ -256,7 +260,7 @@ def epoch_of(wire: Wire, topic: Topic) -> int:
     return int(wire.call(MetadataRequest(topics=wanted), 12).topics[0].partitions[0].leader_epoch)
 
 
-@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+@killed_or_stopped
 def test_each_start_leads_in_a_new_epoch(fresh_broker: BrokerProcess, kill: bool) -> None:
     ends: dict[int, int] = {}
     for turn in range(3):

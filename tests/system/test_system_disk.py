@@ -15,6 +15,7 @@ import pytest
 from headpond.runtime import sync_child
 from support.batches import build, split
 from support.broker import BrokerProcess, run_headpond
+from support.variants import kinds, rare
 from support.verbs import (
     EARLIEST,
     Topic,
@@ -204,7 +205,7 @@ def forget_recovery_point(broker: BrokerProcess) -> None:
         checkpoint.unlink()
 
 
-@pytest.mark.parametrize("where", [16, 17, 30, 70, 2_000])
+@pytest.mark.parametrize("where", kinds([16, 17, 30, 70, 2_000], ordinary={17, 2_000}))
 def test_after_a_crash_a_corrupt_batch_and_all_behind_it_are_cut_off(fresh_broker: BrokerProcess, where: int) -> None:
     topic = filled(fresh_broker)
     fresh_broker.kill()
@@ -225,14 +226,15 @@ def test_after_a_crash_a_corrupt_batch_and_all_behind_it_are_cut_off(fresh_broke
     assert "orders-0" in fresh_broker.logs(), "cutting records off is said in the log"
 
 
-@pytest.mark.parametrize(
-    "tail", [b"\0" * 5_000, b"\xff" * 300, BATCH[:1_000], b"\0"], ids=["zeros", "ones", "torn", "byte"]
-)
-def test_after_a_crash_a_tail_that_is_no_batch_is_cut_off(fresh_broker: BrokerProcess, tail: bytes) -> None:
+TAILS = {"zeros": b"\0" * 5_000, "ones": b"\xff" * 300, "torn": BATCH[:1_000], "byte": b"\0"}
+
+
+@pytest.mark.parametrize("kind", kinds(TAILS, ordinary={"zeros", "torn"}))
+def test_after_a_crash_a_tail_that_is_no_batch_is_cut_off(fresh_broker: BrokerProcess, kind: str) -> None:
     topic = filled(fresh_broker)
     fresh_broker.kill()
     with the_segment(fresh_broker).open("ab") as segment:
-        segment.write(tail)
+        segment.write(TAILS[kind])
     fresh_broker.start()
     with Wire(fresh_broker.bootstrap_servers) as wire:
         assert [b.base_offset for b in stored(wire, topic)] == list(range(20))
@@ -241,14 +243,23 @@ def test_after_a_crash_a_tail_that_is_no_batch_is_cut_off(fresh_broker: BrokerPr
     assert half_written(fresh_broker) == []
 
 
-@pytest.mark.parametrize("damage", ["missing", "empty", "garbage"])
-@pytest.mark.parametrize("kill", [True, False], ids=["killed", "stopped"])
+@pytest.mark.parametrize(
+    ("end", "damage"),
+    [
+        ("killed", "missing"),
+        rare("killed", "empty"),
+        rare("killed", "garbage"),
+        rare("stopped", "missing"),
+        rare("stopped", "empty"),
+        ("stopped", "garbage"),
+    ],
+)
 def test_indexes_that_are_lost_or_wrong_are_rebuilt(
-    make_broker: Callable[..., BrokerProcess], damage: str, kill: bool
+    make_broker: Callable[..., BrokerProcess], end: str, damage: str
 ) -> None:
     broker = make_broker(settings={"log.index.interval.bytes": 1_000}).start()
     topic = filled(broker, batches=50)
-    broker.kill() if kill else broker.stop()
+    broker.kill() if end == "killed" else broker.stop()
     for pattern in ("*.index", "*.timeindex"):
         for index in broker.log_folder("orders").glob(pattern):
             if damage == "missing":
@@ -280,9 +291,16 @@ def test_a_snapshot_that_is_garbage_is_rebuilt_from_the_log(fresh_broker: Broker
 
 
 @pytest.mark.parametrize(
-    "name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint", ".kafka_cleanshutdown"]
+    ("name", "damage"),
+    [
+        ("recovery-point-offset-checkpoint", "missing"),
+        rare("recovery-point-offset-checkpoint", "garbage"),
+        rare("log-start-offset-checkpoint", "missing"),
+        ("log-start-offset-checkpoint", "garbage"),
+        (".kafka_cleanshutdown", "missing"),
+        rare(".kafka_cleanshutdown", "garbage"),
+    ],
 )
-@pytest.mark.parametrize("damage", ["missing", "garbage"])
 def test_losing_a_checkpoint_costs_time_and_no_data(fresh_broker: BrokerProcess, name: str, damage: str) -> None:
     topic = filled(fresh_broker)
     fresh_broker.stop()
@@ -297,13 +315,16 @@ def test_losing_a_checkpoint_costs_time_and_no_data(fresh_broker: BrokerProcess,
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "orders-0/00000000000000000000.log",
-        "orders-0/00000000000000000000.index",
-        "orders-0/leader-epoch-checkpoint",
-        "recovery-point-offset-checkpoint",
-        "metadata.sqlite",
-    ],
+    kinds(
+        [
+            "orders-0/00000000000000000000.log",
+            "orders-0/00000000000000000000.index",
+            "orders-0/leader-epoch-checkpoint",
+            "recovery-point-offset-checkpoint",
+            "metadata.sqlite",
+        ],
+        ordinary={"orders-0/00000000000000000000.log", "metadata.sqlite"},
+    ),
 )
 def test_a_pipe_in_the_place_of_a_file_is_named_and_not_waited_for(fresh_broker: BrokerProcess, name: str) -> None:
     filled(fresh_broker)

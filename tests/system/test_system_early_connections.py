@@ -14,6 +14,7 @@ import pytest
 from headpond.protocol.schema.list_groups import ListGroupsRequest
 from support.async_wire import AsyncWire
 from support.broker import BrokerProcess
+from support.variants import kinds
 
 CLIENTS = 60
 RESTARTS = 5
@@ -32,7 +33,7 @@ async def call_until_answered(bootstrap: str) -> int:
             wire.close()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", ""], ids=["one address", "all addresses"])
+@pytest.mark.parametrize("host", kinds(["127.0.0.1", ""], ordinary={""}), ids=["one address", "all addresses"])
 def test_everybody_who_calls_while_the_broker_starts_is_answered(
     make_broker: Callable[..., BrokerProcess], host: str
 ) -> None:

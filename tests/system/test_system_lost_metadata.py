@@ -13,6 +13,7 @@ import pytest
 
 from support.batches import build
 from support.broker import BrokerProcess, run_headpond
+from support.variants import kinds
 from support.verbs import append, create_topic, describe_topic, stored
 from support.wire import Wire
 
@@ -96,7 +97,10 @@ DAMAGE: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+ORDINARY_DAMAGE = {"missing", "half", "a garbled header", "bad JSON", "a missing partition", "no state"}
+
+
+@pytest.mark.parametrize("damage", kinds(DAMAGE, ordinary=ORDINARY_DAMAGE))
 def test_a_broker_refuses_a_damaged_metadata_file_in_one_sentence_and_leaves_the_folders_alone(
     folder: Path, damage: str
 ) -> None:
@@ -154,7 +158,11 @@ def test_adopt_brings_the_topics_back_under_their_ids(folder: Path, make_broker:
 
 
 @pytest.mark.parametrize(
-    "name", ["__consumer_offsets-3", "__cluster_metadata-0", "backup-20261117", "orders-0.0123abcd-delete", "orders"]
+    "name",
+    kinds(
+        ["__consumer_offsets-3", "__cluster_metadata-0", "backup-20261117", "orders-0.0123abcd-delete", "orders"],
+        ordinary={"__consumer_offsets-3", "backup-20261117"},
+    ),
 )
 def test_a_first_start_takes_folders_that_are_not_topics_for_what_they_are(
     make_broker: Callable[..., BrokerProcess], name: str

@@ -20,6 +20,7 @@ from headpond.protocol.schema.metadata import MetadataRequest, MetadataResponse
 from headpond.testing import Broker, BrokerFailed, Record, StartFailed, TopicNotCreated
 from support.batches import build
 from support.traces import is_alive, is_listening
+from support.variants import kinds
 from support.verbs import append, describe_topic, end_offset
 from support.waiting import eventually
 from support.wire import Wire
@@ -129,7 +130,7 @@ def test_a_stop_is_clean_and_data_and_port_come_back(own: Broker) -> None:
         assert end_offset(wire, describe_topic(wire, "orders")) == 3
 
 
-@pytest.mark.parametrize("kill", [False, True])
+@pytest.mark.parametrize("kill", kinds([False, True], ordinary={True}))
 def test_a_client_that_stays_goes_on_after_a_restart(own: Broker, kill: bool) -> None:
     own.create_topic("orders")
     errors: list[object] = []

@@ -10,6 +10,7 @@ wire does not, and gets a new epoch with every end (version 2).
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,7 @@ from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from support.batches import Batch, split
 from support.broker import BrokerProcess
 from support.producer_v2 import PatientWire, ProducerV2
+from support.variants import kinds, rare
 from support.verbs import LATEST, Topic, create_topic, end_offset, fetch
 from support.waiting import eventually
 from support.wire import Wire
@@ -36,6 +38,14 @@ COMPLETE = ("CompleteCommit", "CompleteAbort")
 
 # What had reached the disk, from the decision on: on how many of the logs that get a marker it is.
 NOTHING_BUT_THE_DECISION, ONE_MARKER, TWO_MARKERS, ALL_MARKERS = 0, 1, 2, 3
+ENDS = list(itertools.product(("v1", "v2"), range(ALL_MARKERS + 1), ("commit", "abort")))
+# Each version, each end and each number of markers.
+ORDINARY_ENDS = [
+    ("v2", NOTHING_BUT_THE_DECISION, "commit"),
+    ("v1", ONE_MARKER, "abort"),
+    ("v2", TWO_MARKERS, "abort"),
+    ("v1", ALL_MARKERS, "commit"),
+]
 
 
 class Biller(Protocol):
@@ -168,17 +178,19 @@ def stable_end(wire: Wire, topic: Topic, partition: int) -> int:
     return int(answer.offset)
 
 
-@pytest.fixture(params=[BillerV1, BillerV2], ids=["v1", "v2"])
+@pytest.fixture
 def bank(make_broker: Callable[..., BrokerProcess], request: pytest.FixtureRequest) -> Bank:
     settings = {"offsets.topic.num.partitions": 1, "transaction.state.log.num.partitions": 1}
-    return Bank(make_broker(settings=settings).start(), request.param)
+    return Bank(make_broker(settings=settings).start(), {"v1": BillerV1, "v2": BillerV2}[request.param])
 
 
-@pytest.mark.parametrize("is_commit", [True, False], ids=["commit", "abort"])
-@pytest.mark.parametrize("marker_count", [NOTHING_BUT_THE_DECISION, ONE_MARKER, TWO_MARKERS, ALL_MARKERS])
+@pytest.mark.parametrize(
+    ("bank", "marker_count", "end"), [end if end in ORDINARY_ENDS else rare(*end) for end in ENDS], indirect=["bank"]
+)
 def test_killed_between_the_decision_and_its_last_marker_the_transaction_ends_as_decided(
-    bank: Bank, is_commit: bool, marker_count: int
+    bank: Bank, marker_count: int, end: str
 ) -> None:
+    is_commit = end == "commit"
     bank.transact("first", 1, is_commit=True)
     bank.transact("second", 2, is_commit=is_commit)
     bank.broker.kill()
@@ -192,6 +204,7 @@ def test_killed_between_the_decision_and_its_last_marker_the_transaction_ends_as
     assert [bank.values(0), bank.values(1), bank.offset()] == [expected, expected, 2 if is_commit else 1]
 
 
+@pytest.mark.parametrize("bank", kinds(["v1", "v2"], ordinary=["v2"]), indirect=True)
 def test_killed_before_the_decision_was_stored_the_transaction_is_open_and_its_producers_successor_aborts_it(
     bank: Bank,
 ) -> None:

@@ -15,7 +15,7 @@ from simulation.ablations.planting import Patch, Scenario
 
 SCENARIO = Scenario(
     workloads=("plain", "idempotent", "consumers", "admin"),
-    kinds=("kill", "slow disk"),
+    kinds=("kill", "crash at name", "slow disk"),
     topics=("passing",),
     partitions=1,
 )

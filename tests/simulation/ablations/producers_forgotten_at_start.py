@@ -11,7 +11,7 @@ from headpond.storage.producers.producers import ProducerStates
 from headpond.storage.recovery.recovery import Recovered
 from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(workloads=("idempotent",), kinds=("kill", "crash at operation", "slow disk", "cut"))
+SCENARIO = Scenario(workloads=("idempotent",), kinds=("kill", "slow disk"), topics=("lasting",))
 
 
 def plant(patch: Patch) -> None:

@@ -21,6 +21,11 @@ from headpond.storage.recovery import recovery
 from headpond.storage.recovery.recovery import FoundFolder
 from simulation.ablations.planting import Patch, Scenario
 
+BLIND = (
+    "hardly ever: an append waits some ms for its sync, and a round comes once in half a second. The round has to "
+    "begin within these ms, and the power to go before the sync."
+)
+
 SCENARIO = Scenario(workloads=("idempotent",), kinds=("crash at sync", "slow disk"), topics=("lasting",), partitions=1)
 
 

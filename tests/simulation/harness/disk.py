@@ -117,6 +117,7 @@ class SimulatedFile:
             self._disk.carry_out(SyncFailed(self._inode))
             raise self._sync_error
         self._disk.carry_out(Synced(self._inode))
+        self._disk.faults.spend_sync(self._path)
 
     def forget_cached(self) -> None:
         refuse_on_loop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from simulation.harness.trace import DirectorySynced, EverythingSynced, Op, Synced
+from simulation.harness.trace import DirectorySynced, EverythingSynced, Op
 
 
 class Faults:
@@ -17,6 +17,8 @@ class Faults:
         self.has_sync_all = True
         self.sync_takes_s = 0.0
         """A slow disk: what each sync adds to the time that ``take_time`` hands to the workers."""
+        self.slow_suffix = ""
+        """Slow are only syncs of files whose names end so: those with much to write, say."""
         self._unreadable: list[str] = []
         self._cold: list[str] = []
         self._unsyncable: list[str] = []
@@ -47,6 +49,7 @@ class Faults:
         """No more faults from now on; what they destroyed stays destroyed."""
         self.space_bytes = None
         self.sync_takes_s = 0.0
+        self.slow_suffix = ""
         self._syncs_to_fail = 0
         for matches in (self._unreadable, self._cold, self._unsyncable, self._writes_to_fail):
             matches.clear()
@@ -85,7 +88,11 @@ class Faults:
         return OSError(errno.EIO, os.strerror(errno.EIO), path) if fails else None
 
     def spend_time(self, op: Op) -> None:
-        if isinstance(op, Synced | DirectorySynced | EverythingSynced):
+        if isinstance(op, DirectorySynced | EverythingSynced) and not self.slow_suffix:
+            self._time_spent_s += self.sync_takes_s
+
+    def spend_sync(self, path: str) -> None:
+        if path.endswith(self.slow_suffix):
             self._time_spent_s += self.sync_takes_s
 
     def take_time(self) -> float:

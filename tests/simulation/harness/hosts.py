@@ -269,7 +269,7 @@ class BrokerHost(Host):
         if self.world.chance.random() >= LATE_JOB_RATE:
             return 0.0
         # Of a slow disk a sync may be durable at its end only: what a power cut finds before is as if it had not begun.
-        slow_s = self.disk.faults.sync_takes_s
+        slow_s = 0.0 if self.disk.faults.slow_suffix else self.disk.faults.sync_takes_s
         return self._drawn_s(WORKER_LATENCY_S) + (slow_s * self.world.chance.random() if slow_s else 0.0)
 
     def _task_failed(self, name: str, error: BaseException) -> None:

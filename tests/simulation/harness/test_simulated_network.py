@@ -189,6 +189,38 @@ def test_a_cut_link_holds_one_direction_and_delivers_in_order_when_it_is_mended(
         run(main, seed)
 
 
+def test_what_is_under_way_when_a_link_is_mended_does_not_overtake_what_was_held() -> None:
+    async def main(rig: Rig) -> None:
+        mine, theirs = await rig.pair()
+        rig.network.cut("client", "server")
+        mine.transport.write(b"held ")
+        await asyncio.sleep(30)
+        mine.transport.write(b"under way")
+        rig.network.mend("client", "server")
+        await asyncio.sleep(5)
+        assert theirs.received == b"held under way"
+
+    for seed in range(10):
+        run(main, seed)
+
+
+def test_a_stall_holds_the_connections_that_there_are_and_no_new_ones() -> None:
+    async def main(rig: Rig) -> None:
+        mine, theirs = await rig.pair()
+        go_on = rig.network.stall("client", "server")
+        mine.transport.write(b"late ")
+        newer = await rig.connect()
+        newer.transport.write(b"new")
+        await asyncio.sleep(5)
+        assert (theirs.received, rig.accepted[-1].received) == (b"", b"new")
+        mine.transport.write(b"later")
+        go_on()
+        await asyncio.sleep(5)
+        assert theirs.received == b"late later"
+
+    run(main)
+
+
 def test_closing_delivers_what_was_written_and_then_the_end() -> None:
     async def main(rig: Rig) -> None:
         mine, theirs = await rig.pair()

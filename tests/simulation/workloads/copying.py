@@ -16,7 +16,7 @@ import itertools
 from headpond.client import Client, ClientError
 from headpond.client.offsets import EARLIEST, list_offsets
 from headpond.model import ErrorCode, TopicPartition
-from simulation.checkers.copies import copy_key, copy_value
+from simulation.checkers.evidence.copies import copy_key, copy_value
 from simulation.history import Place, Poll, Seen
 from simulation.site import Site
 from simulation.workloads.consumers import fetch_once

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from typing import Any
 
 from support.clients.base import EARLIEST, TIMEOUT_S, Received, Refused, Sent
+from support.installed import installed
 
 _START = {EARLIEST: "beginning", "latest": "end"}
 _DELIVERED = re.compile(r"delivered to partition \d+ \(offset (-?\d+)\)")
 
 
 def is_installed() -> bool:
-    return shutil.which("kcat") is not None
+    return installed("kcat")
 
 
 def _bytes(text: str | None) -> bytes | None:

@@ -17,6 +17,7 @@ from headpond.model.ids import id_text
 from headpond.ports import Change, Changes, Delete, Entry, Listing, Put
 from simulation.harness.clock import ManualClock
 from simulation.harness.metastore import StoreServer
+from support.variants import examples
 
 IDS = [TopicId(bytes([n]) * 16) for n in (1, 2, 3, 4)]
 TOPICS = [("a", IDS[0]), ("a", IDS[1]), ("b.c", IDS[2]), ("d_e", IDS[3])]
@@ -100,7 +101,7 @@ histories = st.lists(transactions, max_size=25)
 
 
 @given(histories)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_following_a_history_and_listing_its_end_give_the_same_image(history: list[list[Put | Delete]]) -> None:
     mirror = Mirror()
     for transaction in history:
@@ -111,7 +112,7 @@ def test_following_a_history_and_listing_its_end_give_the_same_image(history: li
 
 
 @given(histories, st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_a_listing_in_the_middle_leads_to_the_same_image_too(history: list[list[Put | Delete]], data: Any) -> None:
     mirror = Mirror()
     at = data.draw(st.integers(0, len(history)))
@@ -125,7 +126,7 @@ def test_a_listing_in_the_middle_leads_to_the_same_image_too(history: list[list[
 
 
 @given(histories)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_whoever_only_hears_the_deltas_knows_every_partition(history: list[list[Put | Delete]]) -> None:
     mirror = Mirror()
     known: dict[tuple[str, TopicId, int], PartitionState] = {}
