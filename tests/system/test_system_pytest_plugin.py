@@ -289,7 +289,7 @@ def test_a_marker_that_says_nothing_is_told_how_to(pytester: pytest.Pytester) ->
         for number, marker in enumerate(markers)
     ]
     pytester.makepyfile("import pytest\n" + "\n".join(tests))
-    result = pytester.runpytest_subprocess()
+    result = pytester.runpytest_subprocess("-rN")  # without the summary, which has the sentences again under CI
     result.assert_outcomes(errors=len(markers))
     usage = 'should be like @pytest.mark.headpond(settings={"num.partitions": 3})'
     assert len([line for line in result.outlines if line.endswith(usage)]) == len(markers)
