@@ -9,7 +9,7 @@ import pytest
 
 from simulation.ablations import ABLATIONS
 from simulation.ablations.planting import Ablation
-from simulation.ablations.search import broken_by, directed, first_found
+from simulation.ablations.search import broken_in_scenario, first_found
 
 SEEDS = range(1, 21)
 
@@ -26,4 +26,4 @@ def test_a_planted_bug_is_found_within_twenty_seeds_and_nothing_without_it(ablat
     found = first_found(ablation, SEEDS)
     assert found is not None, f"{ablation.name} is not found"
     for seed in range(SEEDS.start, found.seed + 1):
-        assert broken_by(seed, directed(ablation, seed)) == ()
+        assert broken_in_scenario(ablation, seed) == ()

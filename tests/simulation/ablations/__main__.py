@@ -46,7 +46,7 @@ def _search(ablation: Ablation, seeds: int, processes: int) -> bool:
     left = ""
     if found is not None:
         case = drawn(found.seed) if in_draw is not None else directed(ablation, found.seed)
-        left = f"{len(shrunk(ablation.plant, found, case))} of {len(case.plan)}"
+        left = f"{len(shrunk(ablation, found, case, is_directed=in_draw is None))} of {len(case.plan)}"
     drawn_text = _seeds(in_draw) if seeds else "-"
     _print_row(ablation.name, _seeds(in_scenario), drawn_text, left, found.properties[0] if found else ablation.blind)
     return in_scenario is not None and (in_draw is not None or not seeds)

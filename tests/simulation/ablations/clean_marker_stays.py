@@ -9,7 +9,7 @@ from __future__ import annotations
 from headpond.ports import FileSystem
 from headpond.storage.folder import data_folder, names
 from simulation.ablations.planting import Patch, Scenario, one_after_the_other
-from simulation.faults import Kill, PowerCut, SlowDisk, Stop
+from simulation.faults import CrashAtOperation, PowerCut, Stop
 
 SCENARIO = Scenario(
     workloads=("plain", "idempotent", "consumers"),
@@ -17,10 +17,9 @@ SCENARIO = Scenario(
     partitions=3,
     draw=one_after_the_other(
         lambda chance, at_s: Stop(at_s, 0.05),
-        lambda chance, at_s: SlowDisk(at_s, 0.4, 1.0),
-        lambda chance, at_s: Kill(at_s, 0.05),
+        lambda chance, at_s: CrashAtOperation(at_s, chance.randrange(3), keeps_power=True, only="sync"),
         lambda chance, at_s: PowerCut(at_s, 0.1),
-        gap_s=(0.3, 0.6),
+        gap_s=(0.6, 1.3),
         times=6,
     ),
 )

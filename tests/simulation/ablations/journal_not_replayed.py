@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from headpond.storage import manager
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, journal_soon
 
 SCENARIO = Scenario(
-    workloads=("plain", "idempotent", "transactions", "transactions v2"),
-    kinds=("power cut", "slow disk"),
-    partitions=16,
+    workloads=("plain", "idempotent", "transactions v2"),
+    kinds=("power cut", "slow disk", "crash at sync"),
     topics=("lasting", "passing"),
+    partitions=6,
+    tune=journal_soon,
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -35,9 +35,19 @@ def first_found(ablation: Ablation, seeds: Iterable[int]) -> Found | None:
     """In its own scenario."""
     with planted(ablation.plant):
         for seed in seeds:
-            if broken := broken_by(seed, directed(ablation, seed)):
+            if broken := broken_in_scenario(ablation, seed):
                 return Found(seed, broken)
     return None
+
+
+def broken_in_scenario(ablation: Ablation, seed: int) -> tuple[str, ...]:
+    """With or without the bug, as the caller has it."""
+    with planted(ablation.scenario.tune or _nothing):
+        return broken_by(seed, directed(ablation, seed))
+
+
+def _nothing(patch: Patch) -> None:
+    pass
 
 
 def first_drawn(ablation: Ablation, seeds: Iterable[int], processes: int) -> Found | None:
@@ -63,13 +73,14 @@ def broken_by(seed: int, case: Drawn) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.property for each in violations))
 
 
-def shrunk(plant: Callable[[Patch], None], found: Found, case: Drawn) -> tuple[Fault, ...]:
+def shrunk(ablation: Ablation, found: Found, case: Drawn, *, is_directed: bool) -> tuple[Fault, ...]:
     """The faults that it takes."""
+    tune = ablation.scenario.tune if is_directed else None
 
     def still_fails(plan: tuple[Fault, ...]) -> bool:
         return found.properties[0] in broken_by(found.seed, Drawn(case.options, plan))
 
-    with planted(plant):
+    with planted(ablation.plant), planted(tune or _nothing):
         return shrink(case.plan, still_fails, tries_max=SHRINK_TRIES_MAX)
 
 

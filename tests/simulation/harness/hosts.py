@@ -36,6 +36,8 @@ from simulation.harness.workers import SimulatedWorkers
 PORT = 9092
 STORE_LATENCY_S = (0.001, 0.002)
 WORKER_LATENCY_S = (0.0003, 0.002)
+SLOW_JOB_S_MAX = 3.0
+"""Of a slow disk: a job that syncs a hundred files must not outlast the healing."""
 LATE_JOB_RATE = 0.3
 """How many of a worker's jobs begin later than they were asked for."""
 START_FAILURES = (OSError, BrokerError, DataFolderUnusable)
@@ -262,7 +264,7 @@ class BrokerHost(Host):
         return latency_s[0] + latency_s[1] * self.world.chance.random()
 
     def _answer_delay_s(self) -> float:
-        slow_s = self.disk.faults.take_time()
+        slow_s = min(self.disk.faults.take_time(), SLOW_JOB_S_MAX)
         return self._drawn_s(WORKER_LATENCY_S) + (2 * slow_s * self.world.chance.random() if slow_s else 0.0)
 
     def _begin_delay_s(self) -> float:
