@@ -6,6 +6,7 @@ import pytest
 
 from headpond.model import ErrorCode
 from unit.coordination.classic_world import DELAY_MS, REBALANCE_MS, SESSION_MS, World
+from unit.coordination.consumer_world import subscription
 
 
 def test_a_static_member_needs_no_second_request_and_is_named_after_its_instance() -> None:
@@ -119,6 +120,27 @@ def test_the_waiting_sync_of_the_old_id_is_fenced_and_a_rebalance_begins() -> No
     back = world.join(instance_id="one")
     assert synced.error == ErrorCode.FENCED_INSTANCE_ID
     assert back.is_parked and world.group().state == "PreparingRebalance"
+
+
+@pytest.mark.parametrize("instance_id", ["one", "two"])
+@pytest.mark.parametrize(
+    ("topics", "state"),
+    [
+        (["a", "b"], "Stable"),
+        (["b", "a"], "Stable"),
+        (["a"], "PreparingRebalance"),
+        (["a", "b", "c"], "PreparingRebalance"),
+    ],
+)
+def test_one_that_is_back_and_reads_other_topics_starts_a_rebalance(
+    instance_id: str, topics: list[str], state: str
+) -> None:
+    """Leader and follower alike; what it owns is no matter."""
+    world = World()
+    owned = subscription(["a", "b"], {"a": [0]})
+    world.stable(0, instances=("one", "two"), protocols=(("range", owned),))
+    world.join(instance_id=instance_id, protocols=(("range", subscription(topics, {})),))
+    assert world.group().state == state
 
 
 def test_one_that_is_back_with_another_preference_may_start_a_rebalance() -> None:

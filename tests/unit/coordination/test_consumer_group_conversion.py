@@ -39,9 +39,9 @@ def reconciled() -> tuple[World, str]:
     return world, old
 
 
-def classic_instance(world: World, instance_id: str) -> list[JoinGroupResponse]:
+def classic_instance(world: World, instance_id: str, *topics: str) -> list[JoinGroupResponse]:
     """The answers to the first member of a new group."""
-    answers = world.classic_join("", "orders", group_instance_id=instance_id)
+    answers = world.classic_join("", *(topics or ["orders"]), group_instance_id=instance_id)
     world.advance(0.01)
     return answers
 
@@ -471,6 +471,43 @@ def test_a_rebalance_that_was_under_way_goes_on_also_if_a_static_member_only_cha
     assert world.held(world.join("pod-new", "orders", instance_id="pod-0")) == {"orders": [0, 1]}
     (joined,) = world.classic_join(other, "orders")
     assert read_assignment(world.classic_sync(other, joined.generation_id).assignment) == (3, {"orders": [2, 3]})
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition_count"),
+    [
+        pytest.param("orders", 6, id="has grown"),
+        pytest.param("orders", 3, id="was made anew with fewer partitions"),
+        pytest.param("payments", 2, id="was missing"),
+    ],
+)
+def test_what_has_changed_of_topics_since_the_last_classic_rebalance_is_seen_when_a_static_member_changes_its_protocol(
+    topic: str, partition_count: int
+) -> None:
+    world = World(orders=4)
+    (pod,) = classic_instance(world, "pod-0", "orders", "payments")
+    world.classic_sync(pod.member_id, 1, group_instance_id="pod-0", given={pod.member_id: ALL})
+    world.put_topic(topic, partition_count)
+    response = world.join("pod-new", "orders", "payments", instance_id="pod-0")
+    assert world.held(response) == ALL | {topic: list(range(partition_count))}
+
+
+def test_a_topic_that_had_grown_is_assigned_also_if_the_first_member_of_the_new_protocol_reads_nothing() -> None:
+    world = World(no_wait(), orders=4)
+    old = world.classic_member("orders", given=ALL)
+    world.put_topic("orders", 5)
+    world.join("new", subscribed_topic_regex="none.*")
+    assert world.classic_beat(old, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+    (joined,) = world.classic_join(old, "orders", owned=ALL)
+    assert read_assignment(world.classic_sync(old, joined.generation_id).assignment)[1] == {"orders": [0, 1, 2, 3, 4]}
+
+
+def test_nobody_joins_again_when_a_static_member_changes_its_protocol_and_all_partitions_are_held() -> None:
+    world = World(orders=4)
+    (pod,) = classic_instance(world, "pod-0")
+    world.classic_sync(pod.member_id, 1, group_instance_id="pod-0", given={pod.member_id: ALL})
+    assert world.held(world.join("pod-new", "orders", instance_id="pod-0")) == ALL
+    assert (world.group().epoch, world.group().state) == (1, "Stable")
 
 
 def test_what_a_member_had_not_got_yet_is_given_out_when_a_static_member_comes_back_the_old_way() -> None:

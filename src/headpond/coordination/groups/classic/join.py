@@ -2,8 +2,10 @@
 
 Behaviour   parked until the join phase is complete; answered at once where the group has nothing to decide anew.
             A new dynamic member is sent back with an id first (KIP-394): a retry does not become a second member.
-            A static member (KIP-345) that comes back takes its place over; while the group is stable and its assignor
-            stays elected nothing is rebalanced: the new id is written down, and it is told its generation.
+            A static member (KIP-345) that comes back takes its place over; while the group is stable, its assignor
+            stays elected and the member reads the same topics nothing is rebalanced: the new id is written down, and
+            it is told its generation. (Kafka does not look at the topics: those that are new to the group have no
+            reader until the next rebalance.)
 Versions    v1 rebalance time-out · v4 member id required · v5 group.instance.id · v7 protocol type, nullable name ·
             v8 reason (KIP-800) · v9 a returning static leader is told that it leads, but need not assign (KIP-814)
 """
@@ -16,6 +18,7 @@ from typing import NamedTuple
 from headpond.coordination.groups.classic.answers import join_refused, joined
 from headpond.coordination.groups.classic.group import ClassicGroup, Phase
 from headpond.coordination.groups.classic.member import JoinReply, Member, Protocols, new_member_id
+from headpond.coordination.groups.classic.protocols import subscribed_topics
 from headpond.coordination.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances
 from headpond.coordination.groups.classic.stored import group_record
 from headpond.coordination.groups.deadline import NOTHING
@@ -142,7 +145,11 @@ class Joins:
         _update(group, join, member)
         group.park_join(member, join.reply)
         because = join.because(f"{join.request.group_instance_id} is back as {new_id}")
-        if group.phase is Phase.STABLE and group.elected_protocol() == group.protocol_name:
+        if (
+            group.phase is Phase.STABLE
+            and group.elected_protocol() == group.protocol_name
+            and _reads_same(group, before, member)
+        ):
             return self._write_new_id(group, join, before, member, leader_id)
         # In the sync phase the leader may have the old id already: its assignment would miss the new one.
         return self._rebalances.prepare_or_complete(group, because)
@@ -189,6 +196,13 @@ def _has_room(group: ClassicGroup, member_id: str, members_max: int) -> bool:
     if group.phase in (Phase.COMPLETING, Phase.STABLE):
         return member is not None or len(group.members) < members_max
     return True
+
+
+def _reads_same(group: ClassicGroup, before: Member, member: Member) -> bool:
+    """Consumers say more than topics, which is other after each restart: what they own. Others' metadata is theirs."""
+    if not group.is_of_consumers or group.protocol_name is None:
+        return True
+    return subscribed_topics([before], group.protocol_name) == subscribed_topics([member], group.protocol_name)
 
 
 def _update(group: ClassicGroup, join: Join, member: Member) -> None:

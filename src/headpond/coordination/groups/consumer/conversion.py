@@ -3,7 +3,10 @@
 Up      the first member that speaks the new protocol joins: everybody else stays in, as a classic member of a consumer
         group, holding what it held: what it was given last, and what it said it owns when it joined last. (Kafka
         leaves the second out. In the middle of a rebalance a cooperative member still has it, and could commit for it
-        while another has got it.) Its generation is its epoch.
+        while another has got it.) Its generation is its epoch. The group moves on to its next epoch at once if a
+        rebalance was under way, or if what is held is not what there is: a topic has grown since, and the classic
+        leader had not seen it. (Kafka 4.3.1 does not where who joins changes no subscription, a static member that
+        only changes its protocol: it takes the new partitions for known, and nobody reads them.)
 Down    the last member that speaks the new protocol leaves, or a static one comes back as a classic member: the rest
         is a classic group again, in the generation of the group's epoch, and rebalances. (Kafka does not where the
         static one has the subscription that it had, nor when it crashes before: then what a member had not got yet,
@@ -66,9 +69,8 @@ def check_upgrade(classic: ClassicGroup, settings: GroupSettings) -> None:
 
 
 def upgrade(draft: Draft, classic: ClassicGroup, topics: TopicsView) -> None:
-    """Into the draft of an empty group. A rebalance that was under way has to be done here, also if who joins changes
-    nothing: an instance that takes its own place over."""
-    draft.must_move_on = classic.phase is not Phase.STABLE
+    """Into the draft of an empty group. A rebalance that was under way, or was due, has to be done here, also if who
+    joins changes nothing: an instance that takes its own place over."""
     draft.records.extend(classic.tombstones())
     group_id, epoch = classic.group_id, classic.generation
     members = _upgraded_members(classic, topics)
@@ -79,6 +81,16 @@ def upgrade(draft: Draft, classic: ClassicGroup, topics: TopicsView) -> None:
         draft.write(records.target_assignment(group_id, member.member_id, target))
     draft.write(records.target_epoch(group_id, epoch, timestamp_ms=0))
     draft.write(*(records.current_assignment(group_id, member) for member in members))
+    # The hash above is of the topics of now: no later look would find what they have changed by.
+    draft.must_move_on = classic.phase is not Phase.STABLE or not _holds_what_exists(draft.group, topics)
+
+
+def _holds_what_exists(group: ConsumerGroup, topics: TopicsView) -> bool:
+    """Each partition of what is subscribed to, and no other."""
+    found = (topics.facts(name) for name in group.topic_names())
+    return group.owners.keys() == {
+        (facts.topic_id, each) for facts in found if facts is not None for each in range(facts.partition_count)
+    }
 
 
 def _upgraded_members(classic: ClassicGroup, topics: TopicsView) -> list[Member]:
