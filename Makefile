@@ -69,11 +69,11 @@ SPARK_TESTS_ALL := 800
 
 # Every test of Spark.
 spark-test: $(WHOLE)
-	$(BIN)/pytest tests/spark -rfEs --at-least tests/spark=$(SPARK_TESTS_ALL)
+	HEADPOND_EXAMPLES=all $(BIN)/pytest tests/spark -rfEs --at-least tests/spark=$(SPARK_TESTS_ALL)
 
 # What takes too long for `make test`: recovery from every disk that a crash may leave, every example of the tests that
 # make them by chance, all kinds of chaos, and the variants of which `make test` has one or two (marked `long`).
-WITH_EXAMPLES := tests/spark/test_codec_fuzz.py tests/unit/cluster tests/unit/coordination tests/unit/storage
+WITH_EXAMPLES := tests/spark/test_codec_fuzz.py tests/unit/cluster
 test-long: $(WHOLE)
 	HEADPOND_CRASHES=all HEADPOND_EXAMPLES=all $(BIN)/pytest -n 2 --dist loadfile -rfEs tests/crash $(WITH_EXAMPLES)
 	HEADPOND_CHAOS_SECONDS=6 $(BIN)/pytest -n 2 --dist loadfile -rfEs -m 'long and not jvm'

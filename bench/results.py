@@ -3,7 +3,7 @@ project's README and figures.svg from it. Without a file: the newest one of `mak
 
 RESULTS.json has an entry for each scenario and what it was measured beside: Apache Kafka, an earlier commit or nothing.
 A new result takes the place of the entry with the same two; all others stay, with the date, the commit and the machine
-that they were measured with. A short run is refused, and so is one of a commit that is not in this history.
+that they were measured with. A short run is refused, and so is one of which is not in this history.
 """
 
 from __future__ import annotations
@@ -125,9 +125,7 @@ def main(arguments: list[str]) -> int:
             print("a short run is not for RESULTS.md; run the scenarios without --quick", file=sys.stderr)
             return 1
         if not before.is_in_history(report["commit"]):
-            print(
-                f"measured at {report['commit']}, which is not in this history: nobody could find it", file=sys.stderr
-            )
+            print(f"measured at {report['commit']}, which is not in this history", file=sys.stderr)
             return 1
         entries = merged(entries, report, [scenario.name for scenario in ALL])
         print(f"{STORE}: {', '.join(scenario['name'] for scenario in report['scenarios'])}")

@@ -21,7 +21,7 @@ from support.batches import Batch, split
 from unit.storage.storage_rig import CONFIG, NOW_MS, Rig, make_batch, read_all
 
 EVERY_DISK = os.environ.get("HEADPOND_CRASHES") == "all"
-SHARE = 10
+SHARE = 4
 """The ordinary run takes one disk in so many, those with all and with none of the pending writes among them."""
 
 

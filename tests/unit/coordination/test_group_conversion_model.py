@@ -20,7 +20,6 @@ from headpond.coordination.groups.consumer import ConsumerGroup
 from headpond.coordination.groups.consumer.assignment import partitions_of
 from headpond.coordination.groups.group import CommittedPartition
 from headpond.model import BrokerError, ErrorCode
-from support.variants import examples
 from unit.coordination.conversion_clients import ClassicClient, Client, NewClient
 from unit.coordination.conversion_world import GROUP, SESSION_MS, Asked, ConversionWorld, TopicPartition
 
@@ -411,5 +410,5 @@ def assignments(group: ClassicGroup) -> dict[str, bytes]:
     return {member_id: member.assignment for member_id, member in group.members.items()}
 
 
-GroupConversions.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=50, deadline=None)
+GroupConversions.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestGroupConversions = GroupConversions.TestCase

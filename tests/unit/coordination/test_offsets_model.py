@@ -17,7 +17,6 @@ from headpond.config.groups import GroupSettings
 from headpond.coordination.home import Ended, Producer
 from headpond.model import ErrorCode
 from headpond.protocol.schema.offset_delete import OffsetDeleteRequest
-from support.variants import examples
 from unit.coordination.offsets_rig import GROUP, TOPIC, Rig
 
 MINUTE_MS = 60_000
@@ -172,5 +171,5 @@ def _is_aborted(entry: tuple[bytes, bytes | None, Producer | None], rest: list[L
     return not end.is_commit
 
 
-OffsetsModel.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=40, deadline=None)
+OffsetsModel.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestOffsets = OffsetsModel.TestCase

@@ -15,7 +15,6 @@ from headpond.config.compaction import CompactionSettings
 from headpond.storage.manager import StorageConfig
 from simulation.harness.turns import settle
 from support.batches import Rec, build
-from support.variants import examples
 from unit.storage.compaction_rig import COMPACTED, Kept, batches_of, compactor_of, kept, table
 from unit.storage.model_rig import StorageModel, model_settings
 
@@ -144,4 +143,4 @@ class CompactionModel(StorageModel):
 
 
 TestCompactionModel = CompactionModel.TestCase
-TestCompactionModel.settings = model_settings(examples(80))
+TestCompactionModel.settings = model_settings(80)

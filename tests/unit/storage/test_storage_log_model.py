@@ -12,7 +12,6 @@ from hypothesis.stateful import initialize, invariant, rule
 
 from headpond.storage.log.segment import Segment
 from support.batches import Batch, split
-from support.variants import examples
 from unit.storage.model_rig import DEATHS, READ, SEEK, Death, StorageModel, model_settings
 from unit.storage.storage_rig import CONFIG, NOW_MS, make_batch, read_all, read_now
 
@@ -209,4 +208,4 @@ class LogModel(StorageModel):
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = model_settings(examples(100))
+TestLogModel.settings = model_settings(100)
