@@ -61,13 +61,12 @@ def _largest_requests() -> dict[str, Callable[[], bytes]]:
 
 
 def _frame(key: int, field: Any) -> bytes:
-    from headpond.protocol.apis import APIS
-    from headpond.protocol.codec import encoder
+    from headpond.protocol.apis import APIS, request_encoder
     from headpond.protocol.facts import struct_fields
     from headpond.protocol.header import encode_request_header
 
     info, version = APIS[key], APIS[key].versions[-1]
-    encode, make = encoder(info.request, version), _element_maker(info, version, field)
+    encode, make = request_encoder(key, version), _element_maker(info, version, field)
     known = {each.name for each in struct_fields(info.request, info.request) if version in each.versions}
     given = {"timeout_ms": 60_000, "group_id": "g", **FIELDS.get(info.name, {})}
     fields = {name: value for name, value in given.items() if name in known}

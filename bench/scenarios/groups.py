@@ -80,7 +80,7 @@ def commits(server: Server, topic: str, seconds: float) -> Sample:
 
 def _commit_on(port: int, topic: str, seconds: float) -> tuple[list[float], int]:
     """Each connection has a group of its own and sends the next commit when the last one is answered. The clock starts
-    once all are connected: beyond a listener's backlog (50 in Kafka's defaults) the system tries again after a second."""
+    once all are connected: beyond a listener's backlog (50 by default) the system tries again after a second."""
     selector = selectors.DefaultSelector()
     latencies: list[float] = []
     errors = 0

@@ -1,21 +1,14 @@
-"""What only the other side of a codec needs: requests as clients encode them, headers of answers, batches with the
+"""What only the other side of a codec needs: headers of answers, batches with the
 offsets that a log gave them, and whole snapshots of producers. The broker and its client do each in their own way."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from headpond.protocol.apis import APIS
-from headpond.protocol.codec import encoder
 from headpond.protocol.header import has_tagged_response_header
 from headpond.protocol.records.header import LEADER_EPOCH_POSITION, stamp_epoch, stamp_offset
 from headpond.storage.producers.snapshot import SnapshotEntry, encode_entry, join_snapshot
-
-
-def request_encoder(key: int, version: int) -> Callable[[Any], bytes]:
-    return encoder(APIS[key].request, version)
 
 
 def encode_response_header(key: int, version: int, correlation_id: int) -> bytes:

@@ -178,6 +178,10 @@ def response_appender_in_slices(key: int, version: int) -> Callable[[bytearray, 
     return codec.appender_in_slices(APIS[key].response, version)
 
 
+def request_encoder(key: int, version: int) -> Callable[[Any], bytes]:
+    return codec.encoder(APIS[key].request, version)
+
+
 def request_appender(key: int, version: int) -> Callable[[bytearray, Any], None]:
     return codec.appender(APIS[key].request, version)
 

@@ -26,14 +26,13 @@ from headpond.cluster.rows import PartitionState
 from headpond.config.broker import NetworkSettings
 from headpond.coordination.slices import Slices
 from headpond.model import TopicPartition
-from headpond.protocol.apis import FETCH, response_decoder
+from headpond.protocol.apis import FETCH, request_encoder, response_decoder
 from headpond.protocol.schema.fetch import FetchRequest, FetchResponse
 from headpond.storage.log.log import PartitionLog
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.chance import SeededRandom
 from simulation.harness.turns import settle
 from simulation.harness.workers import SimulatedWorkers
-from support.other_side import request_encoder
 from support.wire import request_header
 from unit.broker.connection_rig import INFO, Net, Script, Transport
 from unit.storage.storage_rig import TOPIC_ID, Rig, make_batch, writable

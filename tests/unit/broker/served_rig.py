@@ -10,8 +10,7 @@ from headpond.broker.net.connection import Connection
 from headpond.broker.net.server import Server
 from headpond.broker.requests.dispatch import Dispatch
 from headpond.config.broker import NetworkSettings
-from headpond.protocol.apis import APIS
-from headpond.protocol.codec import encoder
+from headpond.protocol.apis import APIS, request_encoder
 from headpond.protocol.header import encode_request_header
 from headpond.telemetry.requests import RequestMeters
 from support.wire import API_KEYS
@@ -54,7 +53,7 @@ def served(scenario: Callable[[Served], Awaitable[None]]) -> None:
 
 def frame(api: str, version: int, correlation_id: int = 1, **fields: Any) -> bytes:
     key = API_KEYS[api]
-    body = encoder(APIS[key].request, version)(APIS[key].request(**fields))
+    body = request_encoder(key, version)(APIS[key].request(**fields))
     whole = encode_request_header(key, version, correlation_id, "c") + body
     return len(whole).to_bytes(4, "big") + whole
 

@@ -17,7 +17,7 @@ from headpond.broker.requests.routes import handle_of, handler_module
 from headpond.coordination.slices import PAUSE_S
 from headpond.model import BrokerError, ErrorCode
 from headpond.model.errors import MESSAGE_CHARACTERS_MAX
-from headpond.protocol.apis import APIS, SERVED, request_decoder, response_decoder, response_encoder
+from headpond.protocol.apis import APIS, SERVED, request_decoder, request_encoder, response_decoder, response_encoder
 from headpond.protocol.facts import FieldFacts, struct_fields
 from headpond.protocol.header import decode_response_header, encode_request_header
 from headpond.protocol.schema.create_topics import CreateTopicsRequest
@@ -27,7 +27,6 @@ from headpond.protocol.schema.list_offsets import ListOffsetsRequest
 from headpond.protocol.schema.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.clock import ManualClock
-from support.other_side import request_encoder
 from unit.broker.asking import LISTENER
 from unit.broker.coordinator_cases import Coordinators, with_coordinators
 

@@ -11,13 +11,12 @@ from headpond.broker.handlers.groups.heartbeat import HeartbeatHandler
 from headpond.broker.requests.context import ANONYMOUS
 from headpond.broker.security.authorizer import AllowAll
 from headpond.model import BrokerError, ErrorCode
-from headpond.protocol.apis import HEARTBEAT, response_decoder
+from headpond.protocol.apis import HEARTBEAT, request_encoder, response_decoder
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.header import decode_response_header, encode_request_header
 from headpond.protocol.schema.heartbeat import HeartbeatRequest, HeartbeatResponse
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.clock import ManualClock
-from support.other_side import request_encoder
 
 
 class Groups:

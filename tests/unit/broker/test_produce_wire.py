@@ -15,10 +15,9 @@ from headpond.broker.handlers.produce.wire import (
     parse_prefix,
     response,
 )
-from headpond.protocol.apis import request_decoder, response_decoder
+from headpond.protocol.apis import request_decoder, request_encoder, response_decoder
 from headpond.protocol.header import decode_request_header, decode_response_header, encode_request_header
 from headpond.protocol.schema.produce import ProduceRequest
-from support.other_side import request_encoder
 
 VERSIONS = range(3, 14)
 TOPIC_ID = bytes(range(16))

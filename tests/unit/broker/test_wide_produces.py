@@ -19,12 +19,11 @@ from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.slices import Slices
-from headpond.protocol.apis import PRODUCE, response_decoder
+from headpond.protocol.apis import PRODUCE, request_encoder, response_decoder
 from headpond.protocol.schema.produce import ProduceRequest, ProduceResponse
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.turns import settle
 from simulation.harness.workers import SimulatedWorkers
-from support.other_side import request_encoder
 from support.wire import request_header
 from unit.broker.connection_rig import INFO, Transport
 from unit.broker.fetch_rig import FetchWorld, run

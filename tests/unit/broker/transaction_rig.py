@@ -24,12 +24,11 @@ from headpond.coordination.home import Ended, Producer
 from headpond.coordination.slices import Slices
 from headpond.coordination.transactions.markers import Marker
 from headpond.model import ErrorCode, TopicId, TopicPartition
-from headpond.protocol.apis import response_decoder
+from headpond.protocol.apis import request_encoder, response_decoder
 from headpond.protocol.schema.produce import ProduceRequest
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build
-from support.other_side import request_encoder
 from support.wire import request_header
 from unit.storage.storage_rig import NOW_MS, TOPIC_ID, Rig
 

@@ -18,6 +18,7 @@ from typing import Any
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from headpond.protocol import apis, header
+from headpond.protocol.apis import request_encoder
 from headpond.protocol.schema.api_versions import ApiVersionsRequest
 from headpond.protocol.schema.create_partitions import CreatePartitionsRequest
 from headpond.protocol.schema.create_topics import CreateTopicsRequest
@@ -34,7 +35,6 @@ from headpond.protocol.schema.metadata import MetadataRequest
 from headpond.protocol.schema.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from headpond.protocol.schema.produce import ProduceRequest
 from headpond.protocol.types import Message
-from support.other_side import request_encoder
 
 TOPIC = "headpond-golden"
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from headpond.protocol import apis, header
-from headpond.protocol.apis import APIS
-from support.other_side import encode_response_header, request_encoder
+from headpond.protocol.apis import APIS, request_encoder
+from support.other_side import encode_response_header
 
 
 class Exchange(NamedTuple):
