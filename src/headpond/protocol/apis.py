@@ -182,9 +182,11 @@ def request_encoder(key: int, version: int) -> Callable[[Any], bytes]:
     return codec.encoder(APIS[key].request, version)
 
 
+@cache
 def request_appender(key: int, version: int) -> Callable[[bytearray, Any], None]:
     return codec.appender(APIS[key].request, version)
 
 
+@cache
 def response_decoder(key: int, version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
     return codec.decoder(APIS[key].response, version)
