@@ -192,6 +192,8 @@ class AdminChange(Operation):
     before_offset: int = -1
     """delete-records: of ``partition``."""
     partition: int = -1
+    low_watermark: int = -1
+    """delete-records: the log start as it was told."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -267,6 +269,8 @@ class OffsetsSeen(NamedTuple):
     log_end_offset: int
     life: int = 0
     """Of the broker: grows with each start."""
+    wall_ms: int = -1
+    """The broker's own clock, by which retention counts."""
 
 
 class ImageSeen(NamedTuple):

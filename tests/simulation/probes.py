@@ -58,6 +58,7 @@ class Probes:
                         partition.high_watermark,
                         log.log_end_offset,
                         self._broker.lives,
+                        self._broker.clock.now_ms(),
                     )
                 )
 

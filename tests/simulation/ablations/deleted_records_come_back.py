@@ -9,8 +9,6 @@ from __future__ import annotations
 from headpond.storage.commit.checkpoint_rounds import CheckpointRounds
 from simulation.ablations.planting import Patch, Scenario
 
-BLIND = "no property says that the log start stays where an acknowledged DeleteRecords has put it."
-
 SCENARIO = Scenario(workloads=("plain", "consumers", "admin"), kinds=("kill", "power cut"))
 
 

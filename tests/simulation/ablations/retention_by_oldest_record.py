@@ -13,11 +13,6 @@ from headpond.storage.log import retention
 from headpond.storage.log.segment import Segment
 from simulation.ablations.planting import Patch, Scenario
 
-BLIND = (
-    "no property says that records younger than retention.ms stay: the history does not tell the broker's clock, by "
-    "which retention counts."
-)
-
 SCENARIO = Scenario(
     workloads=("plain", "idempotent", "consumers"),
     topics=("short",),

@@ -147,7 +147,9 @@ class _Administrator:
         wanted = DeleteRecordsRequest.DeleteRecordsTopic(name=topic.name, partitions=rows)
         answer = await self._ask(change, DeleteRecordsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS))
         if answer is not None:
-            told(self._site, change, answer.topics[0].partitions[0].error_code)
+            result = answer.topics[0].partitions[0]
+            change.low_watermark = result.low_watermark
+            told(self._site, change, result.error_code)
 
     def _begin(self, kind: AdminKind, topic: Topic) -> AdminChange:
         return self._site.begin(AdminChange(process=self._site.process, invoked_s=0, kind=kind, topic=topic.name))

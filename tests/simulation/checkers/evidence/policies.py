@@ -19,6 +19,8 @@ class Policies:
         """Topics with a retention of their own. The broker's default is taken for endless."""
         self.stamped: set[str] = set()
         """Topics whose records get the broker's timestamp."""
+        self._retention_ms: dict[str, int | None] = {}
+        """The shortest; None where records go by size, too."""
         self._records_deleted_to: dict[tuple[str, int], float] = {}
         self._deletions: dict[str, list[tuple[float, float]]] = {}
         self._deleted_until_s: dict[str, float] = {}
@@ -36,8 +38,14 @@ class Policies:
             self.compacted.add(topic)
         elif name in RETENTION and setting != "-1":
             self.retained.add(topic)
+            self._retain(topic, name, int(setting))
         elif name == "message.timestamp.type" and setting == "LogAppendTime":
             self.stamped.add(topic)
+
+    def _retain(self, topic: str, name: str, amount: int) -> None:
+        before = self._retention_ms.get(topic, amount)
+        by_time = name == "retention.ms" and before is not None
+        self._retention_ms[topic] = min(before, amount) if by_time and before is not None else None
 
     def _changed(self, change: AdminChange) -> None:
         for name, setting in change.configs:
@@ -60,6 +68,15 @@ class Policies:
 
     def was_ever_deleted(self, topic: str) -> bool:
         return topic in self._deleted_until_s
+
+    def retention_ms_min(self, topic: str) -> int | None:
+        """The shortest time for which a record may have been kept; None: no retention, or none by time alone, or by
+        timestamps of the broker's own."""
+        return None if topic in self.stamped else self._retention_ms.get(topic)
+
+    def records_deleted_to(self, topic: str, partition: int) -> float:
+        """Up to where DeleteRecords may have removed them."""
+        return self._records_deleted_to.get((topic, partition), 0)
 
     def log_start_max(self, topic: str, partition: int) -> float:
         """How far a partition's log start may have moved; endless with a retention of its own."""

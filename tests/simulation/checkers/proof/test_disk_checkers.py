@@ -1,4 +1,4 @@
-"""D1-D5 accuse logs that lost, changed, invented or misplaced records, and nobody else."""
+"""D1-D6 accuse logs that lost, changed, invented or misplaced records, and nobody else."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from simulation.checkers import (
     d4_only_what_was_sent,
     d5_density,
     d5_removal,
+    d5_young,
+    d6_deleted,
 )
 from simulation.checkers.proof.handmade import (
     PLACE,
@@ -26,7 +28,7 @@ from simulation.checkers.proof.handmade import (
     send,
     with_log,
 )
-from simulation.history import AdminChange, BatchPosition, History, IndexEntry, Place
+from simulation.history import AdminChange, BatchPosition, History, IndexEntry, OffsetsSeen, Place
 
 COMPACTED = {"cleanup.policy": "compact"}
 
@@ -269,3 +271,73 @@ def test_density_accuses_a_read_that_does_not_reach_from_log_start_to_high_water
     late = with_log(two_records(), fetched=(batch(seen(1, b"b", b"k")),))
     accuses(d5_density.check, late, "t-0 as read begins with offset 1, its log start is 0")
     accuses(d5_density.check, with_log(two_records(), fetched=()), "t-0 as read is empty, though its log start is 0")
+
+
+# --- D5, by time
+
+RETENTION = change("config", s=0.5, configs=(("retention.ms", "5000"),))
+
+
+def look(start: int, *, s: float, wall_ms: int = -1, place: Place = PLACE) -> OffsetsSeen:
+    return OffsetsSeen(s, place, start, 2, 2, 2, wall_ms=wall_ms)
+
+
+def test_d5_accuses_a_retention_that_removes_a_young_record_by_the_brokers_clock() -> None:
+    young = [look(0, s=1.0, wall_ms=2_000), look(1, s=3.0, wall_ms=4_000)]
+    accuses(
+        d5_young.check,
+        history(send(b"a", 0), RETENTION, offsets_seen=young),
+        r"'a' .* offset 0 was removed by 3.000 s, when it was at most 3000 ms old, and retention.ms is 5000",
+    )
+    old = [look(0, s=1.0, wall_ms=2_000), look(1, s=3.0, wall_ms=6_500)]
+    acquits(d5_young.check, history(send(b"a", 0), RETENTION, offsets_seen=old))
+    was_ahead = [look(0, s=1.0, wall_ms=90_000), look(1, s=3.0, wall_ms=4_000)]
+    acquits(d5_young.check, history(send(b"a", 0), RETENTION, offsets_seen=was_ahead))
+
+
+def test_d5_excuses_a_young_record_that_a_deletion_or_another_policy_may_have_removed() -> None:
+    young = [look(1, s=3.0, wall_ms=4_000)]
+    acquits(d5_young.check, history(send(b"a", 0), offsets_seen=young))
+    for excuse in (
+        change("delete-records", partition=0, before_offset=1),
+        change("delete-records", partition=0, outcome="unknown"),
+        change("config", configs=(("retention.bytes", "1"),)),
+        change("config", configs=(("retention.ms", "100"),), outcome="unknown"),
+        change("config", configs=(("message.timestamp.type", "LogAppendTime"),)),
+        change("delete"),
+    ):
+        acquits(d5_young.check, history(send(b"a", 0), RETENTION, excuse, offsets_seen=young))
+    failed = change("delete-records", partition=0, before_offset=1, outcome="failed")
+    accuses(d5_young.check, history(send(b"a", 0), RETENTION, failed, offsets_seen=young), "was removed")
+
+
+# --- D6
+
+
+def test_d6_accuses_a_log_start_that_went_back_after_an_acknowledged_deletion() -> None:
+    deleted = change("delete-records", partition=0, before_offset=1, low_watermark=1)
+    acquits(d6_deleted.check, history(deleted, offsets_seen=[look(0, s=5.0), look(1, s=6.0)]))
+    back = history(deleted, offsets_seen=[look(1, s=6.0), look(0, s=7.0)])
+    accuses(
+        d6_deleted.check, back, "log start of t-0 is 0 at 7.000 s, though admin was told that all below 1 is deleted"
+    )
+    elsewhere = Place("t", "id-1", 1)
+    acquits(d6_deleted.check, history(deleted, offsets_seen=[look(0, s=7.0, place=elsewhere)]))
+
+
+def test_d6_accuses_deleted_records_that_are_read_or_there_in_the_end() -> None:
+    deleted = change("delete-records", partition=0, before_offset=1, low_watermark=1)
+    accuses(d6_deleted.check, history(deleted, poll(0, 1, seen(0, b"a"))), "t-0 offset 0 was read by c1")
+    acquits(d6_deleted.check, history(deleted, poll(0, 1, seen(0, b"a"), s=5.0)))
+    there = history(deleted, logs=[final(batch(seen(0, b"a")))])
+    accuses(d6_deleted.check, there, "the log start of t-0 is 0 in the end")
+
+
+def test_d6_excuses_a_topic_that_was_made_anew_and_a_deletion_without_an_answer() -> None:
+    back = [look(0, s=7.0)]
+    deleted = change("delete-records", partition=0, before_offset=1, low_watermark=1)
+    acquits(d6_deleted.check, history(deleted, change("delete", s=6.0), offsets_seen=back))
+    acquits(d6_deleted.check, history(deleted, change("delete", s=1.0, outcome="unknown"), offsets_seen=back))
+    accuses(d6_deleted.check, history(deleted, change("delete", s=1.0), offsets_seen=back), "the log start of t-0 is 0")
+    unknown = change("delete-records", partition=0, before_offset=1, outcome="unknown")
+    acquits(d6_deleted.check, history(unknown, offsets_seen=back))
