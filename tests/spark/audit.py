@@ -19,23 +19,15 @@ class Seen(NamedTuple):
 
 
 def committed(bootstrap: str, topic: str) -> list[Seen]:
-    """Every record that a read_committed consumer sees, to the end of each partition, in order."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": f"auditor-{uuid.uuid4().hex}",
-            "isolation.level": "read_committed",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "earliest",
-        }
-    )
+    """Every record that a read_committed consumer sees, to the end of each partition, in order. Waits for transactions
+    that are still being ended: a commit is answered before its markers are in every partition."""
+    ends = _ends(bootstrap, topic)
+    consumer = _consumer(bootstrap, "read_committed")
     try:
-        partitions = sorted(consumer.list_topics(topic, timeout=POLL_S).topics[topic].partitions)
-        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in ends])
         ended: set[int] = set()
         seen: list[Seen] = []
-        while len(ended) < len(partitions):
+        while len(ended) < len(ends):
             message = consumer.poll(POLL_S)
             assert message is not None, f"{topic}: no end in sight"
             if message.error() is None:
@@ -49,12 +41,39 @@ def committed(bootstrap: str, topic: str) -> list[Seen]:
                     )
                 )
             elif message.error().code() == KafkaError._PARTITION_EOF:
-                ended.add(message.partition())
+                if message.offset() >= ends[message.partition()]:
+                    ended.add(message.partition())
             else:
                 raise AssertionError(message.error())
         return seen
     finally:
         consumer.close()
+
+
+def _ends(bootstrap: str, topic: str) -> dict[int, int]:
+    """The high watermark of each partition, open transactions included."""
+    consumer = _consumer(bootstrap, "read_uncommitted")
+    try:
+        partitions = sorted(consumer.list_topics(topic, timeout=POLL_S).topics[topic].partitions)
+        return {
+            partition: consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=POLL_S)[1]
+            for partition in partitions
+        }
+    finally:
+        consumer.close()
+
+
+def _consumer(bootstrap: str, isolation: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"auditor-{uuid.uuid4().hex}",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
 
 
 def values(bootstrap: str, topic: str) -> list[str]:

@@ -38,7 +38,8 @@ class Faults:
         self._syncs_to_fail += count
 
     def fail_next_write(self, path: str = "", *, after_bytes: int = 0, error: int = errno.EIO) -> None:
-        """The next write there stops after some bytes and raises."""
+        """The next write there stops after some bytes, at least one before its end, and raises: write(2) does not fail
+        with everything written."""
         self._writes_to_fail.append((path, after_bytes, error))
 
     def make_cold(self, path: str) -> None:
@@ -61,7 +62,7 @@ class Faults:
         for index, (prefix, after_bytes, code) in enumerate(self._writes_to_fail):
             if path.startswith(prefix):
                 del self._writes_to_fail[index]
-                return min(after_bytes, size), OSError(code, os.strerror(code), path)
+                return min(after_bytes, max(0, size - 1)), OSError(code, os.strerror(code), path)
         if self.space_bytes is None:
             return size, None
         allowed = min(size, self.space_bytes)

@@ -18,6 +18,7 @@ import contextvars
 import heapq
 import random
 import sys
+import warnings
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
@@ -292,10 +293,12 @@ class SimulatedLoop(asyncio.AbstractEventLoop):
             life.end()
         errors, self.errors = self.errors, []
         hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-        for life in self._lives:
-            for task in life.pending_tasks():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                _close(task.get_coro())
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # coroutines that had not begun when their process ended
+            for life in self._lives:
+                for task in life.pending_tasks():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]
+                    _close(task.get_coro())
         sys.unraisablehook = hook
         self._timers.clear()
         self.errors = errors
