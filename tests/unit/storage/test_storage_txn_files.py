@@ -11,6 +11,7 @@ from headpond.protocol.records.control import build_end_txn_marker
 from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.producers.txn_index import AbortedTxn, decode_prefix, encode
+from simulation.harness.disk import SimulatedDisk
 from support.batches import Rec, build
 from unit.storage.storage_rig import DATA_DIR, NOW_MS, TP, Rig, make_batch
 
@@ -285,6 +286,24 @@ def test_what_a_torn_checkpoint_left_in_the_index_is_not_believed() -> None:
         await rig.checkpoint()
         await rig.die()
         assert (await rig.open()).aborted == [AbortedTxn(5, 0, 1, 2)]
+
+    run(test)
+
+
+def test_an_index_that_was_only_in_memory_when_the_process_was_killed_survives_a_later_power_cut() -> None:
+    async def test(rig: Rig, writer: Writer) -> None:
+        await writer.begin(5)
+        await writer.end(5)
+        await rig.die()
+        path = f"{FOLDER}/{0:020d}.txnindex"
+        file = await rig.in_worker(lambda: rig.disk.open(path, create=True))
+        file.write(encode([AbortedTxn(5, 0, 1, 2)]))  # the checkpoint had written it, and not yet synced
+        await rig.open()
+        await rig.checkpoint()
+        await rig.die()
+        survivor = Rig(SimulatedDisk(rig.disk.durable_image()))
+        assert (await survivor.open()).aborted == [AbortedTxn(5, 0, 1, 2)]
+        await survivor.tasks.cancel_all()
 
     run(test)
 

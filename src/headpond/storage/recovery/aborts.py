@@ -36,10 +36,18 @@ def first_damaged_index(fs: FileSystem, path: str, bases: list[int], bare_bases:
 
 
 def settle_aborted(
-    fs: FileSystem, path: str, log: Recovered, bases: list[int], believed_end_offset: int, replayed: list[AbortedTxn]
+    fs: FileSystem,
+    path: str,
+    log: Recovered,
+    bases: list[int],
+    *,
+    believed_end_offset: int,
+    durable_end_offset: int,
+    replayed: list[AbortedTxn],
 ) -> None:
     """What the transaction indexes say, and behind the point where the replay began what that has met: there an index
-    may lack entries, and have those of markers that are gone. Then the files say the same."""
+    may lack entries, and have those of markers that are gone. Then the files say the same, durably: entries behind
+    ``durable_end_offset`` that look right may be in memory only, after a kill or a failed sync."""
     on_disk: dict[int, bytes] = {}
     by_end = {each.last_offset: each for each in replayed}
     unread = {segment.base_offset for segment in log.segments if segment.scanned is None}
@@ -54,5 +62,6 @@ def settle_aborted(
         own = ending_in(log.aborted, segment.base_offset, segment.end_offset)
         segment.txn_entries = len(own)
         data = encode_aborted(log.aborted[own.start : own.stop])
-        if data != on_disk.get(segment.base_offset, b""):
+        is_in_doubt = bool(data) and segment.end_offset > durable_end_offset
+        if is_in_doubt or data != on_disk.get(segment.base_offset, b""):
             write_txn_index(fs, path, segment.base_offset, data)

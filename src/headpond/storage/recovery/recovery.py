@@ -109,7 +109,15 @@ def recover(fs: FileSystem, found: FoundFolder) -> Recovered:
     if not found.is_clean:
         sync_folder(fs, found.path)  # names that were seen may have been in memory only
     _settle_offsets(fs, found, log)
-    settle_aborted(fs, found.path, log, txn_bases, believed_end_offset, collected.aborted)
+    settle_aborted(
+        fs,
+        found.path,
+        log,
+        txn_bases,
+        believed_end_offset=believed_end_offset,
+        durable_end_offset=1 << 63 if found.is_clean else recovery_point,
+        replayed=collected.aborted,
+    )
     widen_windows(log)
     return log
 
