@@ -1,0 +1,61 @@
+"""A scripted scene: the real broker on the simulated stage, and one program that asks, strikes and looks in its order.
+
+The script is the test: it has no seed to thank for its order, and stays the same when the code changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from headpond.client import Client
+from simulation.harness.chance import stream
+from simulation.plan import Options, draw_settings
+from simulation.site import Topic
+from simulation.stage import Stage, perform
+
+SEED = 1
+"""Of latencies and of who runs next: any will do."""
+PATIENCE_S = 30.0
+"""Virtual: everything that a script waits for comes long before."""
+
+Script = Callable[["Scene"], Awaitable[None]]
+
+
+def act(script: Script, *topics: Topic) -> None:
+    """Raises what the script raises; nothing else may go wrong meanwhile, neither in the broker nor in a client."""
+    settings = draw_settings(stream(SEED, "options"), "ack")
+    scene = Scene(script, Options("ack", (), (), topics, settings))
+    history = perform(scene).history
+    if scene.failure is not None:
+        raise scene.failure
+    assert not history.troubles and not history.unconverged, scene.notes
+
+
+class Scene(Stage):
+    def __init__(self, script: Script, options: Options) -> None:
+        super().__init__(SEED, options, ())
+        self.failure: BaseException | None = None
+        self._script = script
+
+    async def main(self) -> None:
+        self.broker.start()
+        await self.until(lambda: self.broker.is_serving)
+        self._observer.start()
+        await self._set_up()
+        assert self._observer.life is not None
+        task = self._observer.life.spawn(self._script(self), "script")
+        await asyncio.wait([task])
+        self.failure = task.exception()
+
+    def client(self) -> Client:
+        """Of the one client host there is."""
+        return self._observer.client(["b1"], timeout_s=10)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        assert await self._until(holds, PATIENCE_S, "what the script waits for"), self.notes
+
+    async def restarted(self) -> None:
+        """The broker's process has ended, or is about to, and serves again."""
+        lives = self.broker.lives
+        await self.until(lambda: self.broker.lives > lives and self.broker.is_serving)
