@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from headpond.client import Client
+from headpond.client.group.member import Member
+from headpond.model import TopicPartition
 from simulation.harness.chance import stream
 from simulation.plan import Options, draw_settings
 from simulation.site import Topic
@@ -29,7 +31,7 @@ def act(script: Script, *topics: Topic) -> None:
     history = perform(scene).history
     if scene.failure is not None:
         raise scene.failure
-    assert not history.troubles and not history.unconverged, scene.notes
+    assert not history.troubles and not history.unconverged, (history.unconverged, scene.notes)
 
 
 class Scene(Stage):
@@ -40,7 +42,7 @@ class Scene(Stage):
 
     async def main(self) -> None:
         self.broker.start()
-        await self.until(lambda: self.broker.is_serving)
+        await self.until("the broker serves", lambda: self.broker.is_serving)
         self._observer.start()
         await self._set_up()
         assert self._observer.life is not None
@@ -52,10 +54,24 @@ class Scene(Stage):
         """Of the one client host there is."""
         return self._observer.client(["b1"], timeout_s=10)
 
-    async def until(self, holds: Callable[[], bool]) -> None:
-        assert await self._until(holds, PATIENCE_S, "what the script waits for"), self.notes
+    async def until(self, what: str, holds: Callable[[], bool]) -> None:
+        assert await self._until(holds, PATIENCE_S, what), (f"never: {what}", self.notes)
 
-    async def restarted(self) -> None:
-        """The broker's process has ended, or is about to, and serves again."""
+    async def until_owned(self, member: Member, *partitions: TopicPartition) -> None:
+        """By the member, and nothing else."""
+        await self._until(lambda: member.assignment == partitions, PATIENCE_S, "the member owns its partitions")
+        assert member.assignment == partitions
+
+    async def stopped(self) -> None:
+        """As on SIGTERM, to its end; the next process starts soon."""
+        self.broker.stop()
+        await self.until("the broker has stopped", lambda: not self.broker.is_up)
+
+    async def killed(self) -> None:
+        """And back again."""
+        self.broker.kill()
+        await self.serves_again()
+
+    async def serves_again(self) -> None:
         lives = self.broker.lives
-        await self.until(lambda: self.broker.lives > lives and self.broker.is_serving)
+        await self.until("the broker serves again", lambda: self.broker.lives > lives and self.broker.is_serving)

@@ -37,16 +37,14 @@ def test_a_broker_stops_in_order_and_recovers_if_the_disk_refuses_the_mark(fault
         disk = scene.broker.disk
         async with scene.client() as client:
             async with Producer(client) as producer:
-                await producer.send("orders", 0, Record(None, b"kept"))
+                await (await producer.send("orders", 0, Record(None, b"kept")))
             fault(disk.faults)
-            scene.broker.stop()
-            await scene.until(lambda: not scene.broker.is_up)
+            await scene.stopped()
             assert MARK not in disk.paths()
-            await scene.restarted()
+            await scene.serves_again()
             assert (await Admin(client).list_offsets({ORDERS: LATEST}))[ORDERS].offset == 1
             disk.faults.heal()
-            scene.broker.stop()
-            await scene.until(lambda: not scene.broker.is_up)
+            await scene.stopped()
             assert MARK in disk.paths()
 
     act(script, Topic("orders", 1))

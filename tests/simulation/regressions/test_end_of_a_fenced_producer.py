@@ -31,8 +31,7 @@ def test_a_fenced_producer_has_no_share_in_what_a_version_1_client_has_ended(is_
             await present.add([ORDERS])
             await (present.commit() if is_commit else present.abort())
             if is_killed:
-                scene.broker.kill()
-                await scene.restarted()
+                await scene.killed()
             with pytest.raises(StepFailed) as refused:
                 await fenced.end(is_commit=is_commit)
             assert refused.value.code == ErrorCode.PRODUCER_FENCED

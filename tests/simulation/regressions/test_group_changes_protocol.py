@@ -30,12 +30,11 @@ def test_a_topic_that_has_grown_is_read_whole_when_a_static_member_changes_its_p
     async def script(scene: Scene) -> None:
         async with scene.client() as client:
             async with ClassicMember(client, "billing", ["orders"], instance_id="pod", settings=SETTINGS) as classic:
-                await scene.until(lambda: classic.assignment == orders(2))
+                await scene.until_owned(classic, *orders(2))
             await Admin(client).create_partitions("orders", 4)
             if is_killed:
-                scene.broker.kill()
-                await scene.restarted()
+                await scene.killed()
             async with ConsumerMember(client, "billing", ["orders"], instance_id="pod") as member:
-                await scene.until(lambda: member.assignment == orders(4))
+                await scene.until_owned(member, *orders(4))
 
     act(script, Topic("orders", 2))

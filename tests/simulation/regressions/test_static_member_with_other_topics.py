@@ -33,11 +33,10 @@ def test_a_static_member_that_is_back_reads_the_topics_that_it_asks_for_now(
     async def script(scene: Scene) -> None:
         async with scene.client() as client:
             async with ClassicMember(client, "billing", ["orders"], instance_id="pod", settings=SETTINGS) as before:
-                await scene.until(lambda: before.assignment == (ORDERS,))
+                await scene.until_owned(before, ORDERS)
             if is_killed:
-                scene.broker.kill()
-                await scene.restarted()
+                await scene.killed()
             async with ClassicMember(client, "billing", topics, instance_id="pod", settings=SETTINGS) as member:
-                await scene.until(lambda: member.assignment == owned)
+                await scene.until_owned(member, *owned)
 
     act(script, Topic("orders", 1), Topic("payments", 1))
