@@ -6,7 +6,8 @@ The script is the test: it has no seed to thank for its order, and stays the sam
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from headpond.client import Client
 from headpond.client.group.member import Member
@@ -21,7 +22,7 @@ SEED = 1
 PATIENCE_S = 30.0
 """Virtual: everything that a script waits for comes long before."""
 
-Script = Callable[["Scene"], Awaitable[None]]
+Script = Callable[["Scene"], Coroutine[Any, Any, None]]
 
 
 def act(script: Script, *topics: Topic) -> None:
@@ -60,7 +61,7 @@ class Scene(Stage):
     async def until_owned(self, member: Member, *partitions: TopicPartition) -> None:
         """By the member, and nothing else."""
         await self._until(lambda: member.assignment == partitions, PATIENCE_S, "the member owns its partitions")
-        assert member.assignment == partitions
+        assert member.assignment == partitions, f"owned: {member.assignment}, wanted: {partitions}"
 
     async def stopped(self) -> None:
         """As on SIGTERM, to its end; the next process starts soon."""
