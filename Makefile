@@ -41,7 +41,8 @@ test: test-core test-simulation test-spark
 test-core: $(WHOLE)
 	$(BIN)/pytest -n 3 --dist loadfile -rfEs -m 'not jvm and not long and not simulation' --at-least tests/spark=$(SPARK_TESTS_WITHOUT_JVM)
 
-# 200 seeds of the simulator, and the planted bugs that it must find; `make simulate` plays more.
+# 200 seeds of the simulator, the planted bugs that it must find, and the scripts of bugs that it found; `make simulate`
+# plays more.
 test-simulation: $(WHOLE)
 	$(BIN)/pytest tests/simulation -n 2 -rfEs -m 'simulation and not long'
 

@@ -55,10 +55,13 @@ class Run(NamedTuple):
 
 def play(seed: int, options: Options, plan: tuple[Fault, ...]) -> Run:
     """The same arguments give the same run, event for event."""
+    return perform(Stage(seed, options, plan))
+
+
+def perform(stage: Stage) -> Run:
     was_collecting = gc.isenabled()
     gc.disable()  # see harness/loop.py
     try:
-        stage = Stage(seed, options, plan)
         try:
             with alarms(stage.trouble), answers_in_order(stage.trouble):
                 stage.loop.run(stage.main(), until_s=UNTIL_S)
