@@ -148,7 +148,8 @@ class LastLook:
                         )
                     )
             elif kind in ("index", "timeindex"):
-                self._history.index_entries += _index_entries(place, kind, int(base), content)
+                rotten = {entry for where, entry in self._history.rotten_entries if where == path}
+                self._history.index_entries += _index_entries(place, kind, int(base), content, rotten)
         for place, batches in on_disk.items():
             self._history.final_logs[place].on_disk = tuple(batches)
 
@@ -197,13 +198,27 @@ def _walk(content: bytes) -> Iterator[tuple[int, BatchHeader, memoryview]]:
         position += size
 
 
-def _index_entries(place: Place, kind: str, base: int, content: bytes) -> Iterator[IndexEntry]:
-    if kind == "index":
-        for relative, position in OFFSET_ENTRY.iter_unpack(content[: len(content) // 8 * 8]):
-            yield IndexEntry(place, "index", base, base + relative, position)
-    else:
-        for timestamp_ms, relative in TIME_ENTRY.iter_unpack(content[: len(content) // 12 * 12]):
-            yield IndexEntry(place, "timeindex", base, timestamp_ms, base + relative)
+def entry_at(path: str, content: bytes, position: int) -> bytes:
+    """The entry of an index file that has the byte at ``position``."""
+    size = _entry_format(path.rpartition(".")[2]).size
+    start = position - position % size
+    return content[start : start + size]
+
+
+def _index_entries(place: Place, kind: str, base: int, content: bytes, rotten: set[bytes]) -> Iterator[IndexEntry]:
+    entry = _entry_format(kind)
+    for start in range(0, len(content) - entry.size + 1, entry.size):
+        if content[start : start + entry.size] in rotten:
+            continue
+        first, second = entry.unpack_from(content, start)
+        if kind == "index":
+            yield IndexEntry(place, "index", base, base + first, second)
+        else:
+            yield IndexEntry(place, "timeindex", base, first, base + second)
+
+
+def _entry_format(kind: str) -> struct.Struct:
+    return OFFSET_ENTRY if kind == "index" else TIME_ENTRY
 
 
 async def _open_transactions(client: Client) -> tuple[str, ...]:

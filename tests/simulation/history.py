@@ -312,6 +312,9 @@ class History:
     ownerships: list[Ownership] = field(default_factory=list)
     final_logs: dict[Place, FinalLog] = field(default_factory=dict)
     index_entries: list[IndexEntry] = field(default_factory=list)
+    """What the index files have in the end, without entries that rotted and were not read since."""
+    rotten_entries: set[tuple[str, bytes]] = field(default_factory=set)
+    """Path and content of index entries in which a bit was flipped."""
     batch_positions: list[BatchPosition] = field(default_factory=list)
     offsets_seen: list[OffsetsSeen] = field(default_factory=list)
     images_seen: list[ImageSeen] = field(default_factory=list)

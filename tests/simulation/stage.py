@@ -22,7 +22,7 @@ from headpond.config.broker import BrokerSettings
 from headpond.config.sources import load
 from headpond.model.ids import id_text
 from simulation.faults import Fault
-from simulation.final import DATA_DIR, LastLook
+from simulation.final import DATA_DIR, LastLook, entry_at
 from simulation.harness.chance import stream
 from simulation.harness.clock import LoopClock
 from simulation.harness.hosts import BrokerHost, ClientHost, Host, World
@@ -117,6 +117,7 @@ class Stage:
             path = found[choice % len(found)]
             position = choice // 7 % len(disk.contents(path))
             disk.flip_bit(path, position, choice % 8)
+            self.history.rotten_entries.add((path, entry_at(path, disk.contents(path), position)))
             self.note(f"rotten: {path} at {position}")
 
     def _undo(self, number: int) -> None:

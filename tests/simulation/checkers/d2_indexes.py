@@ -6,6 +6,8 @@ Time index     each entry holds the largest timestamp of its segment so far, and
                it: no batch before that one has as large a timestamp. Timestamps strictly increase
 
 Exempt   entries that are missing: an index has one entry per some bytes, and is written behind the log
+         entries in which a bit was flipped, as long as nobody was led astray by them: whoever is has the index rebuilt.
+         What answers they lead to is judged by C1, C2 and C4
          the timestamp of a batch of which compaction left only the header: it is that of records that are gone
 The files have to be read after a clean stop: whatever a crash leaves is not believed by the next start either.
 """

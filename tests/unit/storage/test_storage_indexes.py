@@ -32,7 +32,7 @@ def test_an_entry_is_two_big_endian_numbers_relative_to_the_segment() -> None:
 @given(ENTRIES, st.integers(900, 3_500))
 def test_lookups_by_offset_equal_a_linear_scan(steps: list[tuple[int, int]], offset: int) -> None:
     index, entries = build(steps)
-    assert index.floor_position(offset) == max((p for o, p in entries if o <= offset), default=0)
+    assert index.floor(offset) == max(((p, o) for o, p in entries if o <= offset), default=(0, None))
 
 
 @given(ENTRIES, st.integers(0, 200_000))

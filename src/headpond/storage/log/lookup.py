@@ -92,10 +92,15 @@ def find_batch(segment: Segment, offset: int) -> Generator[Wanted, Buffer, Found
     """The first batch whose last offset is at or behind ``offset``; None when the segment has none."""
     yield segment, 0, 0
     assert segment.index is not None
-    position = segment.index.floor_position(offset)
+    position, named_offset = segment.index.floor(offset)
     while position < segment.size_bytes:
         chunk = yield segment, position, max(SPAN_BYTES, min(WALK_BYTES, segment.size_bytes - position))
         at = 0
+        if named_offset is not None:
+            # An older Kafka names the last of several batches that were appended together, and leads to the first.
+            if span_in(segment, chunk, 0)[1] > named_offset:
+                raise CorruptBatch(f"the index of {segment} leads to {position} for offset {named_offset}")
+            named_offset = None
         while len(chunk) - at >= SPAN_BYTES:
             base_offset, last_offset, size_bytes = span_in(segment, chunk, at)
             if last_offset >= offset:
@@ -208,7 +213,7 @@ def _indexed_before(segment: Segment, limit: int, end_offset: int) -> int:
     assert segment.index is not None
     index = segment.index
     at = index.whole_batch_before(limit)
-    return at if end_offset >= segment.end_offset else min(at, index.floor_position(end_offset - 1))
+    return at if end_offset >= segment.end_offset else min(at, index.floor(end_offset - 1)[0])
 
 
 def _walk(

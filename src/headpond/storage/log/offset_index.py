@@ -46,10 +46,11 @@ class OffsetIndex:
         self.relative_offsets.append(last_offset - self.base_offset)
         self.positions.append(position)
 
-    def floor_position(self, offset: int) -> int:
-        """Where to start walking for ``offset``: a batch at or before the one that holds it."""
+    def floor(self, offset: int) -> tuple[int, int | None]:
+        """Where to start walking for ``offset``: a batch at or before the one that holds it; and the last offset of
+        that batch as the index has it, None for the segment's first batch, which is not indexed."""
         slot = bisect_right(self.relative_offsets, offset - self.base_offset) - 1
-        return self.positions[slot] if slot >= 0 else 0
+        return (self.positions[slot], self.base_offset + self.relative_offsets[slot]) if slot >= 0 else (0, None)
 
     def position_near_end(self, from_position: int, from_offset: int) -> int:
         """Where to start walking for what lies behind both; the last entry when none does."""
