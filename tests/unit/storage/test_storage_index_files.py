@@ -14,6 +14,7 @@ import pytest
 
 from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
 from headpond.storage.log.log import PartitionLog
+from headpond.storage.log.offset_index import ENTRY_BYTES
 from headpond.storage.recovery import index_files
 from simulation.harness.disk import SimulatedDisk
 from simulation.harness.trace import Renamed, Truncated, Wrote
@@ -309,6 +310,24 @@ def test_an_index_that_is_made_anew_during_a_checkpoint_is_written_by_the_next_o
         assert segment in log.unsaved and segment.index_entries_written == -1
 
     run(test)
+
+
+@pytest.mark.parametrize("bit", range(3))
+def test_a_bit_that_flips_in_an_offset_of_the_index_hides_no_record(bit: int) -> None:
+    async def test(rig: Rig) -> None:
+        log = await rig.open()
+        await append(rig, log, *[NOW_MS] * 60)
+        await log.roll()
+        await rig.append(log, make_batch(), flush=True)
+        await rig.close()
+        index = f"{FIRST}.index"
+        assert [rig.disk.contents(index)[slot * ENTRY_BYTES + 3] for slot in range(3)] == [5, 10, 15]  # 14, 13 or 11
+        rig.disk.flip_bit(index, 2 * ENTRY_BYTES + 3, bit)
+        log = await rig.open()
+        for offset in range(60):
+            assert (await read_all(log, from_offset=offset))[0].base_offset == offset
+
+    run(test, index_interval_bytes=400)
 
 
 # --- retention and checkpoints ----------------------------------------------------------------------------------------
