@@ -24,8 +24,8 @@ from headpond.broker.handlers.groups import heartbeat
 from headpond.broker.handlers.produce import produce
 from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
+from headpond.broker.handlers.produce.waiting import Waiting
 from headpond.broker.net.server import Server
-from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.replicas.replicas import Replicas
 from headpond.broker.requests.context import ListenerInfo
 from headpond.broker.requests.dispatch import Dispatch
@@ -64,6 +64,9 @@ from headpond.ports import (
     Workers,
 )
 from headpond.protocol.apis import FETCH, HEARTBEAT, PRODUCE
+from headpond.replication.deadlines import Deadlines
+from headpond.replication.partition import Partition
+from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import LogManager, StorageConfig
 from headpond.storage.ports import StoragePorts
 from headpond.telemetry.requests import RequestMeters
@@ -112,7 +115,8 @@ class BrokerApp:
         self._requests = RequestMeters()
         self._observability: Observability | None = None
         self._image = MetadataImage()
-        self._parked_produces = ParkedProduces(ports.clock, self._requests.of(PRODUCE.name).failed)
+        self._deadlines = Deadlines(ports.clock)
+        self._waiting_produces = Waiting(self._deadlines, self._requests.of(PRODUCE.name))
         self._logs = LogManager(
             settings.storage.data_dir,
             StoragePorts(
@@ -133,9 +137,8 @@ class BrokerApp:
             rack=settings.rack,
             image=self._image,
             logs=self._logs,
-            commits=self._logs.commits,
             tasks=ports.tasks,
-            follows_flush=settings.storage.flush == "ack",
+            make_partition=self._make_partition,
             config_of=self._config_of,
         )
 
@@ -197,10 +200,14 @@ class BrokerApp:
         """What is appended is answered before the connections close: its producers need not send it again."""
         clock = self._ports.clock
         deadline = clock.monotonic() + STOP_WAIT_S
-        while (len(self._parked_produces) or self._groups.is_answering) and clock.monotonic() < deadline:
+        while (self._waiting_produces.count or self._groups.is_answering) and clock.monotonic() < deadline:
             await clock.sleep(STOP_STEP_S)
 
     # --- putting together
+
+    def _make_partition(self, log: PartitionLog) -> Partition:
+        follows_flush = self.settings.storage.flush == "ack"
+        return Partition(log, self._logs.commits, self._deadlines, follows_flush=follows_flush)
 
     def _make_broker(self, metadata_writer: MetadataWriter) -> Broker:
         ports = self._ports
@@ -247,7 +254,7 @@ class BrokerApp:
         produces = produce.ProduceHandler(
             ProduceParts(
                 replicas=self._replicas,
-                parked=self._parked_produces,
+                waiting=self._waiting_produces,
                 authorizer=broker.authorizer,
                 transactions=ProduceTransactions(
                     self._transactions.verifier, ports.clock, lambda: self.settings.transactions
@@ -303,7 +310,7 @@ class BrokerApp:
                 unready=self._unready,
                 requests=self._requests,
                 server=self._server,
-                produces=self._parked_produces,
+                produces=self._waiting_produces,
                 fetches=self._fetches,
                 sessions=self._sessions,
                 replicas=self._replicas,

@@ -3,10 +3,10 @@ broker leads."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
-from headpond.model import BrokerError
+from headpond.model.waits import Waiter
 
 KeyValue = tuple[bytes | None, bytes | None]
 
@@ -47,8 +47,8 @@ class CoordinatorHome(Protocol):
     async def committed(self, partition: int, end_offset: int) -> None:
         """Return when everything below is durable and replicated; raises when this broker stops leading first."""
 
-    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
-        """The same without a task: ``done`` is called once, now or later, with what ``committed`` would raise."""
+    def when_committed(self, partition: int, end_offset: int, waiter: Waiter) -> None:
+        """The same without a task: ``waiter`` is told, now or later."""
 
     def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         """Everything that the partition holds, from its start to the end that it has when this is called."""

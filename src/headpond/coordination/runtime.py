@@ -21,7 +21,7 @@ import enum
 import logging
 from collections.abc import Callable, Sequence
 from struct import error as StructError
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from headpond.coordination.home import CoordinatorHome, Ended, Producer
 from headpond.coordination.partition import partition_for
@@ -127,29 +127,21 @@ class CoordinatorRuntime(Generic[M]):
         return await self.write_in(shard, decide)
 
     async def write_in(self, shard: Shard[M], decide: Callable[[M], Decision[A]]) -> A:
-        partition = shard.partition
-        while not self._home.has_room(partition):
-            await self._home.make_room(partition)
+        while not self._home.has_room(shard.partition):
+            await self._home.make_room(shard.partition)
             self._require(shard)
-        decision = decide(shard.machine)
-        if decision.records or shard.end_offset > shard.committed_end_offset:
-            try:
-                if decision.records:
-                    shard.end_offset = self._append(shard, decision)
-                end_offset = shard.end_offset
-                await self._home.committed(partition, end_offset)
-                self._require(shard)
-                shard.committed_end_offset = max(shard.committed_end_offset, end_offset)
-            except BrokerError as failed:
-                error = _coordinator_error(failed)
-                _release(decision, error.code)
-                raise error from failed
-            except Exception:  # a bug: what was reserved for it is free again
-                _release(decision, ErrorCode.UNKNOWN_SERVER_ERROR)
-                raise
-        if decision.on_committed is not None:
-            decision.on_committed()
-        return decision.answer
+        answered: asyncio.Future[A] = asyncio.get_running_loop().create_future()
+
+        def done(answer: A | None, error: BrokerError | None) -> None:
+            if answered.done():
+                return  # nobody waits any more
+            if error is not None:
+                answered.set_exception(error)
+            else:
+                answered.set_result(answer)  # type: ignore[arg-type]
+
+        self._write(shard, decide, done)
+        return await answered
 
     def write_now(
         self, key: str, decide: Callable[[M], Decision[A]], done: Callable[[A | None, BrokerError | None], None]
@@ -160,42 +152,37 @@ class CoordinatorRuntime(Generic[M]):
             shard = self._active(self._partition_of(key))
             if not self._home.has_room(shard.partition):
                 return False
-            decision = decide(shard.machine)
         except BrokerError as refused:
             done(None, refused)
             return True
+        self._write(shard, decide, done)
+        return True
+
+    def _write(
+        self, shard: Shard[M], decide: Callable[[M], Decision[A]], done: Callable[[A | None, BrokerError | None], None]
+    ) -> None:
+        try:
+            decision = decide(shard.machine)
+        except BrokerError as refused:
+            done(None, refused)
+            return
+        decided = _Decided(self, shard, decision, done)
         try:
             if decision.records:
                 shard.end_offset = self._append(shard, decision)
             elif shard.end_offset <= shard.committed_end_offset:
-                _finish(decision, done, None)
-                return True
-            end_offset = shard.end_offset
-            self._home.when_committed(
-                shard.partition, end_offset, lambda failed: self._written(shard, end_offset, decision, done, failed)
-            )
+                decided.finish(None)
+                return
+            decided.end_offset = shard.end_offset
+            self._home.when_committed(shard.partition, shard.end_offset, decided)
         except BrokerError as failed:
-            _finish(decision, done, _coordinator_error(failed))
-        except Exception:
+            decided.failed(failed)
+        except Exception:  # a bug: what was reserved for it is free again
             _release(decision, ErrorCode.UNKNOWN_SERVER_ERROR)
             raise
-        return True
 
-    def _written(
-        self,
-        shard: Shard[M],
-        end_offset: int,
-        decision: Decision[A],
-        done: Callable[[A | None, BrokerError | None], None],
-        failed: BrokerError | None,
-    ) -> None:
-        if failed is None and self._shards.get(shard.partition) is not shard:
-            failed = BrokerError(ErrorCode.NOT_COORDINATOR)
-        if failed is not None:
-            _finish(decision, done, _coordinator_error(failed))
-            return
-        shard.committed_end_offset = max(shard.committed_end_offset, end_offset)
-        _finish(decision, done, None)
+    def is_current(self, shard: Shard[M]) -> bool:
+        return self._shards.get(shard.partition) is shard
 
     def write_soon(self, shard_partition: int, what: str, decide: Callable[[M], Decision[None]]) -> None:
         """For timers: the same as a task. A no-op if the shard has been unloaded by then."""
@@ -258,7 +245,7 @@ class CoordinatorRuntime(Generic[M]):
                     return False
                 raise error from failed
             shard.committed_end_offset = max(shard.committed_end_offset, end_offset)
-        return self._shards.get(shard.partition) is shard
+        return self.is_current(shard)
 
     @property
     def is_loading(self) -> bool:
@@ -357,20 +344,53 @@ class CoordinatorRuntime(Generic[M]):
 
     def _require(self, shard: Shard[M]) -> None:
         """After waiting: this broker still leads, with the same machine."""
-        if self._shards.get(shard.partition) is not shard:
+        if not self.is_current(shard):
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
 
 
-def _finish(
-    decision: Decision[A], done: Callable[[A | None, BrokerError | None], None], error: BrokerError | None
-) -> None:
-    if error is not None:
-        _release(decision, error.code)
-        done(None, error)
-        return
-    if decision.on_committed is not None:
-        decision.on_committed()
-    done(decision.answer, None)
+class _Decided(Generic[A]):
+    """Waits until what was decided is committed, and then says so."""
+
+    __slots__ = ("_decision", "_done", "_is_over", "_runtime", "_shard", "end_offset")
+
+    def __init__(
+        self,
+        runtime: CoordinatorRuntime[M],
+        shard: Shard[M],
+        decision: Decision[A],
+        done: Callable[[A | None, BrokerError | None], None],
+    ) -> None:
+        self._runtime: CoordinatorRuntime[Any] = runtime
+        self._shard: Shard[Any] = shard
+        self._decision = decision
+        self._done = done
+        self._is_over = False
+        self.end_offset = 0
+
+    def reached(self) -> None:
+        if self._is_over:
+            return
+        shard = self._shard
+        if not self._runtime.is_current(shard):
+            self.finish(BrokerError(ErrorCode.NOT_COORDINATOR))
+            return
+        shard.committed_end_offset = max(shard.committed_end_offset, self.end_offset)
+        self.finish(None)
+
+    def failed(self, error: BrokerError) -> None:
+        if not self._is_over:
+            self.finish(_coordinator_error(error))
+
+    def finish(self, error: BrokerError | None) -> None:
+        self._is_over = True
+        decision = self._decision
+        if error is not None:
+            _release(decision, error.code)
+            self._done(None, error)
+            return
+        if decision.on_committed is not None:
+            decision.on_committed()
+        self._done(decision.answer, None)
 
 
 def _release(decision: Decision[A], code: ErrorCode) -> None:

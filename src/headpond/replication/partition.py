@@ -16,8 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headpond.model import BrokerError, ErrorCode, NotLeader, TopicPartition, invariant
+from headpond.model.waits import Awaited, OffsetWaits, Waiter
 from headpond.protocol.records.control import EndTxnMarker, build_end_txn_marker
 from headpond.protocol.records.header import BatchHeader, read_header
+from headpond.replication.deadlines import Deadlines
 from headpond.storage.commit.group_commit import GroupCommit
 from headpond.storage.log.log import Appended, PartitionLog
 from headpond.storage.log.segment import Segment
@@ -27,14 +29,16 @@ MARKER_BYTES = 128
 """More than a marker takes."""
 
 
-def _nobody_listens(high_watermark: int) -> None:
+def _nobody_listens() -> None:
     pass
 
 
 class Partition:
     __slots__ = (
         "_commits",
+        "_deadlines",
         "_follows_flush",
+        "_waits",
         "high_watermark",
         "is_leader",
         "leader_epoch",
@@ -43,16 +47,18 @@ class Partition:
         "tp",
     )
 
-    def __init__(self, log: PartitionLog, commits: GroupCommit, *, follows_flush: bool) -> None:
+    def __init__(self, log: PartitionLog, commits: GroupCommit, deadlines: Deadlines, *, follows_flush: bool) -> None:
         self.tp: TopicPartition = log.tp
         self.log = log
         self.is_leader = False
         self.leader_epoch = NO_EPOCH
         self.high_watermark = log.log_end_offset
         log.producers.on_high_watermark(self.high_watermark)  # transactions that recovery saw end are decided
-        self.on_high_watermark: Callable[[int], None] = _nobody_listens
+        self.on_high_watermark: Callable[[], None] = _nobody_listens
         self._commits = commits
         self._follows_flush = follows_flush
+        self._deadlines = deadlines
+        self._waits = OffsetWaits()
         log.on_flushed = self._advance
         log.on_log_start = self._log_start_moved
         log.committed_end_offset = lambda: self.high_watermark
@@ -69,8 +75,37 @@ class Partition:
         self.log.epochs.assign(leader_epoch, self.log.log_end_offset)
 
     def resign(self, leader_epoch: int) -> None:
+        """Stop leading. Whoever waits is told by ``fail_waits``, once all who have to know of it do."""
         self.is_leader = False
         self.leader_epoch = max(self.leader_epoch, leader_epoch)
+
+    # --- waiting
+
+    def when_committed(self, end_offset: int, waiter: Waiter, timeout_ms: int | None = None) -> None:
+        """Tell ``waiter``, now or later, that everything below ``end_offset`` is committed: below the high watermark;
+        or that it fails: NOT_LEADER_OR_FOLLOWER when this broker stops leading first, REQUEST_TIMED_OUT (outcome
+        unknown: it may be committed later)."""
+        if self.high_watermark >= end_offset:
+            waiter.reached()
+            return
+        self._waits.add(end_offset, waiter)
+        if timeout_ms is not None:
+            self._deadlines.begin(waiter, timeout_ms)
+
+    async def committed(self, end_offset: int, timeout_ms: int | None = None) -> None:
+        """The same for a coroutine, which gets the failure raised."""
+        if self.high_watermark < end_offset:
+            awaited = Awaited()
+            self.when_committed(end_offset, awaited, timeout_ms)
+            await awaited.future
+
+    def fail_waits(self) -> None:
+        """The partition is gone or led elsewhere: nobody will be answered by waiting."""
+        for _, waiter in self._waits:
+            self._deadlines.end(waiter)
+        self._waits.fail(NotLeader(message="the leader moved before that was committed"))
+
+    # --- what is visible
 
     @property
     def last_stable_offset(self) -> int:
@@ -196,7 +231,12 @@ class Partition:
             producers = self.log.producers
             if producers.unreplicated:
                 producers.on_high_watermark(high_watermark)
-            self.on_high_watermark(high_watermark)
+            waits = self._waits
+            while waits and waits[0][0] <= high_watermark:
+                waiter = waits.popleft()[1]
+                self._deadlines.end(waiter)
+                waiter.reached()
+            self.on_high_watermark()
 
     def _log_start_moved(self, log_start_offset: int) -> None:
         if self.high_watermark < log_start_offset:

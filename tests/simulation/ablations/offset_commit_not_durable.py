@@ -6,17 +6,15 @@ Found    a power cut between the answer and the sync: the group's offset goes ba
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from headpond.broker.coordinators.home import InternalTopic
-from headpond.model import BrokerError
+from headpond.model.waits import Waiter
 from simulation.ablations.planting import Patch, Scenario
 
 SCENARIO = Scenario(workloads=("offsets",), kinds=("crash at sync",))
 
 
 def plant(patch: Patch) -> None:
-    def hasty(self: InternalTopic, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
-        done(None)
+    def hasty(self: InternalTopic, partition: int, end_offset: int, waiter: Waiter) -> None:
+        waiter.reached()
 
     patch.set(InternalTopic, "when_committed", hasty)

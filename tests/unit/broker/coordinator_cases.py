@@ -14,6 +14,7 @@ from headpond.broker.security.authorizer import ResourceType
 from headpond.cluster.topics import NewTopic
 from headpond.coordination.runtime import CoordinatorRuntime, ShardState
 from headpond.model import BrokerError, ErrorCode
+from headpond.model.waits import Waiter
 from headpond.protocol.apis import APIS, SERVED
 from support.wire import API_KEYS
 from unit.broker.asking import Asker
@@ -119,11 +120,11 @@ class RefusingHome(Home):
             raise self.commit_error
         await super().committed(partition, end_offset)
 
-    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+    def when_committed(self, partition: int, end_offset: int, waiter: Waiter) -> None:
         if self.commit_error is not None:
-            done(self.commit_error)
+            waiter.failed(self.commit_error)
         else:
-            super().when_committed(partition, end_offset, done)
+            super().when_committed(partition, end_offset, waiter)
 
 
 class Coordinators(Asker):

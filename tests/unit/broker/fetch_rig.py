@@ -72,9 +72,8 @@ class FetchWorld:
             rack=None,
             image=MetadataImage(),
             logs=rig.manager,
-            commits=rig.manager.commits,
             tasks=rig.tasks,
-            follows_flush=True,
+            make_partition=rig.partition,
             config_of=lambda _: rig.config,
         )
         changes = [PartitionChange("orders", TOPIC_ID, n, None, LED) for n in range(self.partitions)]

@@ -53,7 +53,7 @@ def observed(partitions: int = 0, series_max: int = 10) -> Any:
             frame_memory=SimpleNamespace(in_use_bytes=5),
             response_memory=SimpleNamespace(held_bytes=6),
         ),
-        produces=[],
+        produces=SimpleNamespace(count=0),
         fetches=SimpleNamespace(parked_count=0),
         sessions=[],
         replicas=replicas,

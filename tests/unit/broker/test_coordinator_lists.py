@@ -77,8 +77,7 @@ def test_what_is_told_of_a_group_is_committed(case: Case) -> None:
 def test_what_is_not_known_to_be_committed_in_time_is_not_told(case: Case) -> None:
     async def scenario(broker: Coordinators) -> None:
         committed, told = await asked_before_the_commit(broker, case)
-        for _, waiting in broker.homes[GROUP]._waiting:
-            waiting.set_exception(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
+        broker.homes[GROUP]._waits.fail(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
         assert await committed == await told == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
 
     with_coordinators(scenario)

@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 
 
 async def home_with(rig: Rig) -> tuple[InternalTopic, Partition]:
-    partition = Partition(await rig.open(), rig.manager.commits, follows_flush=True)
+    partition = rig.partition(await rig.open())
     partition.lead(0)
     replicas: Any = SimpleNamespace(get=lambda _: SimpleNamespace(partition=partition))
     return InternalTopic(partition.tp.topic, replicas, rig.clock), partition

@@ -25,9 +25,8 @@ def test_a_topic_deleted_and_made_again_in_one_step_of_the_image_begins_empty() 
             rack=None,
             image=MetadataImage(),
             logs=rig.manager,
-            commits=rig.manager.commits,
             tasks=rig.tasks,
-            follows_flush=True,
+            make_partition=rig.partition,
             config_of=lambda _: rig.config,
         )
         replicas.apply(Delta(1, partitions=(PartitionChange(TP.topic, TOPIC_ID, 0, None, STATE),)))

@@ -11,16 +11,17 @@ import pytest
 from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.produce import ProduceHandler
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
+from headpond.broker.handlers.produce.waiting import Waiting
 from headpond.broker.handlers.produce.wide import WideProduces
 from headpond.broker.handlers.produce.wire import ELEMENTS_BY_HAND, count_elements
 from headpond.broker.net.connection import Connection
-from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import AllowAll
 from headpond.config.transactions import TransactionSettings
 from headpond.coordination.slices import Slices
 from headpond.protocol.apis import PRODUCE, request_encoder, response_decoder
 from headpond.protocol.schema.produce import ProduceRequest, ProduceResponse
+from headpond.replication.deadlines import Deadlines
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.turns import settle
 from simulation.harness.workers import SimulatedWorkers
@@ -46,11 +47,11 @@ class Producer:
         self._world = world
         self._taken = 0
         self.meter = RequestMeters().of(PRODUCE.name)
-        self.parked = ParkedProduces(world.clock)
+        self.waiting = Waiting(Deadlines(world.clock), self.meter)
         self.handler = ProduceHandler(
             ProduceParts(
                 replicas=world.replicas,
-                parked=self.parked,
+                waiting=self.waiting,
                 authorizer=AllowAll(),
                 clock=world.clock,
                 tasks=world.rig.tasks,
@@ -150,7 +151,7 @@ def test_each_partition_gets_its_own_answer_however_many_there_are(version: int)
         assert codes(answer) == expected
         ends = [replica.partition.log.log_end_offset for replica in world.replicas]
         assert ends == [int(index % 2 == 0 and index != 4) for index in range(MANY)]
-        assert producer.transport.reading and not len(producer.parked)
+        assert producer.transport.reading and not producer.waiting.count
 
     run(test, partitions=MANY)
 
@@ -219,11 +220,11 @@ def test_a_wide_produce_is_answered_when_its_last_batch_is_flushed_or_its_time_i
         last.partition.log.on_flushed = lambda end_offset: None  # its flush is never heard of
         producer.send(("orders", dict.fromkeys(range(MANY), BATCH)))
         await producer.settle()
-        assert producer.answers() == [] and len(producer.parked) == 1
+        assert producer.answers() == [] and producer.waiting.count == 1
         world.clock.advance(31)
         outcome = codes(await producer.answer())
         assert [code for _, _, code in outcome] == [0] * (MANY - 1) + [TIMED_OUT]
-        assert not len(producer.parked)
+        assert not producer.waiting.count
 
     run(test, partitions=MANY)
 
@@ -235,7 +236,7 @@ def test_a_wide_produce_whose_client_has_gone_is_left_where_it_is() -> None:
         await settle(10)
         producer.connection.connection_lost(None)
         await producer.settle()
-        assert not producer.transport.written and not len(producer.parked)
+        assert not producer.transport.written and not producer.waiting.count
         assert len(world.rig.tasks) <= 6
 
     run(test, partitions=MANY)

@@ -10,8 +10,8 @@ from headpond.broker.coordinators.local_markers import LocalMarkers
 from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.produce import ProduceHandler
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
+from headpond.broker.handlers.produce.waiting import Waiting
 from headpond.broker.net.slots import Slot
-from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.replicas.replicas import Replica, Replicas
 from headpond.broker.requests.context import ANONYMOUS
 from headpond.broker.requests.turns import Turns
@@ -26,6 +26,7 @@ from headpond.coordination.transactions.markers import Marker
 from headpond.model import ErrorCode, TopicId, TopicPartition
 from headpond.protocol.apis import request_encoder, response_decoder
 from headpond.protocol.schema.produce import ProduceRequest
+from headpond.replication.deadlines import Deadlines
 from headpond.telemetry.requests import RequestMeters
 from simulation.harness.workers import SimulatedWorkers
 from support.batches import Rec, build
@@ -135,9 +136,8 @@ class World:
             rack=None,
             image=image,
             logs=rig.manager,
-            commits=rig.manager.commits,
             tasks=rig.tasks,
-            follows_flush=True,
+            make_partition=rig.partition,
             config_of=lambda _: rig.config,
         )
         changes = [PartitionChange(tp.topic, TOPICS[tp.topic], tp.partition, None, LED) for tp in PARTITIONS]
@@ -153,7 +153,7 @@ class World:
         self.handler = ProduceHandler(
             ProduceParts(
                 replicas=self.replicas,
-                parked=ParkedProduces(rig.clock),
+                waiting=Waiting(Deadlines(rig.clock), RequestMeters().of("Produce")),
                 authorizer=authorizer or AllowAll(),
                 clock=rig.clock,
                 tasks=rig.tasks,

@@ -15,6 +15,7 @@ from headpond.coordination.records import CoordinatorRecord, RecordCodec, Record
 from headpond.coordination.runtime import SLICE_RECORDS, CoordinatorRuntime, Decision
 from headpond.coordination.slices import Work, finish_now, in_one_slice
 from headpond.model import BrokerError, ErrorCode, NotLeader, StorageFailed
+from headpond.model.waits import Awaited, OffsetWaits, Waiter
 from headpond.protocol.schema.transaction_records import TransactionLogKey, TransactionLogValue
 from headpond.runtime.tasks import LoopTasks
 from simulation.harness.clock import ManualClock
@@ -38,7 +39,7 @@ class Home:
         self.batches: list[Stored | Ended] = []
         self.rooms_missing = 0
         self.append_error: BrokerError | None = None
-        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._waits = OffsetWaits()
         self.commits_itself = True
 
     def has_room(self, partition: int) -> bool:
@@ -55,18 +56,15 @@ class Home:
         return len(self.batches)
 
     async def committed(self, partition: int, end_offset: int) -> None:
-        if not self.commits_itself:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((end_offset, future))
-            await future
+        awaited = Awaited()
+        self.when_committed(partition, end_offset, awaited)
+        await awaited.future
 
-    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
+    def when_committed(self, partition: int, end_offset: int, waiter: Waiter) -> None:
         if self.commits_itself:
-            done(None)
+            waiter.reached()
         else:
-            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((end_offset, future))
-            future.add_done_callback(lambda ended: done(ended.exception()))  # type: ignore[arg-type]
+            self._waits.add(end_offset, waiter)
 
     async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         for batch in list(self.batches):
@@ -74,14 +72,10 @@ class Home:
             yield batch
 
     def commit(self) -> None:
-        for _, future in self._waiting:
-            future.set_result(None)
-        self._waiting.clear()
+        self._waits.reach(len(self.batches))
 
     def lose(self) -> None:
-        for _, future in self._waiting:
-            future.set_exception(NotLeader())
-        self._waiting.clear()
+        self._waits.fail(NotLeader())
 
 
 class Epochs:

@@ -13,7 +13,7 @@ TRANSACTIONAL = 0x10
 
 
 def partition_of(rig: Rig, log: PartitionLog) -> Partition:
-    return Partition(log, rig.manager.commits, follows_flush=True)
+    return rig.partition(log)
 
 
 async def begin(rig: Rig) -> Partition:

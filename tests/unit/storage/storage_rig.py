@@ -12,6 +12,8 @@ from headpond.config.log import LogConfig
 from headpond.model import TopicId, TopicPartition
 from headpond.ports import Syncer, Workers
 from headpond.protocol.records.header import BatchHeader, read_header
+from headpond.replication.deadlines import Deadlines
+from headpond.replication.partition import Partition
 from headpond.runtime.tasks import LoopTasks
 from headpond.storage.log.log import Appended, PartitionLog
 from headpond.storage.log.lookup import Read
@@ -83,6 +85,10 @@ class Rig:
         log = self.manager.get(next(iter(self.known)))
         assert log is not None
         return log
+
+    def partition(self, log: PartitionLog, *, follows_flush: bool = True) -> Partition:
+        """The partition of that log, as the broker makes it."""
+        return Partition(log, self.manager.commits, Deadlines(self.clock), follows_flush=follows_flush)
 
     async def use_journal(self) -> None:
         self.manager.journal.many_logs = 0

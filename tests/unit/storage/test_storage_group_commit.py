@@ -9,7 +9,6 @@ import pytest
 
 from headpond.model import StorageFailed, TopicId, TopicPartition
 from headpond.ports import File
-from headpond.replication.partition import Partition
 from headpond.storage.commit.group_commit import (
     APPENDS_BETWEEN_LOOKS,
     GATHERED_APPENDS,
@@ -329,7 +328,7 @@ def test_modes_in_which_nobody_waits_for_a_sync_have_none_for_acks_all(flush: Fl
     async def run() -> None:
         rig = Rig(storage=StorageConfig(flush=flush))
         log = await prepare(rig)
-        partition = Partition(log, rig.manager.commits, follows_flush=False)
+        partition = rig.partition(log, follows_flush=False)
         partition.lead(0)
         before = syncs(rig)
         for _ in range(2 * GATHERED_APPENDS):

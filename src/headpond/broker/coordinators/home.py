@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from itertools import islice
 
-from headpond.broker.replicas.patience import Patience
 from headpond.broker.replicas.replicas import Replica, Replicas
-from headpond.broker.replicas.visible import visible
 from headpond.coordination.home import Ended, KeyValue, Producer, Stored
 from headpond.model import BrokerError, ErrorCode, NotLeader, StorageFailed, TopicPartition
+from headpond.model.waits import Waiter
 from headpond.ports import Buffer, Clock
 from headpond.protocol.records.builder import build_batch
 from headpond.protocol.records.control import read_end_txn_marker
@@ -51,7 +50,6 @@ class InternalTopic:
         self._replicas = replicas
         self._clock = clock
         self._commit_timeout_ms = commit_timeout_ms
-        self._patience = None if commit_timeout_ms is None else Patience(clock, lambda: commit_timeout_ms() / 1_000)
 
     def has_room(self, partition: int) -> bool:
         log = self._replica(partition).partition.log
@@ -86,20 +84,10 @@ class InternalTopic:
         return appended.last_offset + 1
 
     async def committed(self, partition: int, end_offset: int) -> None:
-        if self._commit_timeout_ms is None:
-            await visible(self._replica(partition), end_offset)
-        else:
-            await visible(self._replica(partition), end_offset, self._clock, self._commit_timeout_ms() / 1_000)
+        await self._replica(partition).partition.committed(end_offset, self._timeout_ms())
 
-    def when_committed(self, partition: int, end_offset: int, done: Callable[[BrokerError | None], None]) -> None:
-        replica = self._replica(partition)
-        if replica.partition.high_watermark >= end_offset:
-            done(None)
-        else:
-            caller = _Caller(done)
-            replica.produce_waiters.append((end_offset, caller, 0))
-            if self._patience is not None:
-                self._patience.begin(caller)
+    def when_committed(self, partition: int, end_offset: int, waiter: Waiter) -> None:
+        self._replica(partition).partition.when_committed(end_offset, waiter, self._timeout_ms())
 
     async def read(self, partition: int) -> AsyncIterator[Stored | Ended]:
         log = self._replica(partition).partition.log
@@ -117,6 +105,9 @@ class InternalTopic:
                     yield found
             offset = read.next_offset
 
+    def _timeout_ms(self) -> int | None:
+        return None if self._commit_timeout_ms is None else self._commit_timeout_ms()
+
     def _replica(self, partition: int) -> Replica:
         replica = self._replicas.get(TopicPartition(self._topic, partition))
         if replica is None or not replica.partition.is_leader:
@@ -127,30 +118,6 @@ class InternalTopic:
 def _room_bytes(log: PartitionLog) -> int:
     """Never so much that a segment with a few batches counts as full."""
     return min(ROOM_BYTES, log.config.max_message_bytes, log.config.segment_bytes // 2)
-
-
-class _Caller:
-    """Stands in a partition's queue until the high watermark has come that far, or time is up."""
-
-    __slots__ = ("_done", "is_over")
-
-    def __init__(self, done: Callable[[BrokerError | None], None]) -> None:
-        self._done = done
-        self.is_over = False
-
-    def reached(self, index: int) -> None:
-        self._end(None)
-
-    def lost(self, index: int) -> None:
-        self._end(NotLeader(message="the leader moved before that was committed"))
-
-    def time_is_up(self) -> None:
-        self._end(BrokerError(ErrorCode.REQUEST_TIMED_OUT))
-
-    def _end(self, failed: BrokerError | None) -> None:
-        if not self.is_over:
-            self.is_over = True
-            self._done(failed)
 
 
 def _batches(data: Buffer) -> Iterator[tuple[BatchHeader, memoryview]]:

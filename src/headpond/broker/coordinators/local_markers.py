@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from headpond.broker.replicas.replicas import Replicas
-from headpond.broker.replicas.visible import visible
 from headpond.broker.requests.side_by_side import side_by_side
 from headpond.coordination.home import Ended, Producer
 from headpond.coordination.slices import Slices
@@ -23,7 +22,7 @@ from headpond.replication.partition import MARKER_BYTES, Partition
 
 _log = logging.getLogger(__name__)
 
-TIMEOUT_S = 30.0
+TIMEOUT_MS = 30_000
 """Kafka's request.timeout.ms: whoever sent the marker sends it again after that."""
 EPOCH_RISES_SINCE = 2
 
@@ -96,7 +95,7 @@ class LocalMarkers:
                 break
             await partition.log.make_room(MARKER_BYTES, now_ms, now_ms)
         end_offset = self._append_now(marker, partition, now_ms)
-        await visible(replica, end_offset, self._clock, TIMEOUT_S)
+        await partition.committed(end_offset, TIMEOUT_MS)
 
     def _append_now(self, marker: Marker, partition: Partition, now_ms: int) -> int:
         if marker.producer_id < 0 or marker.producer_epoch < 0:

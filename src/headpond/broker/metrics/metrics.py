@@ -16,9 +16,9 @@ from headpond.broker.coordinators.group_coordinator import GroupCoordinator
 from headpond.broker.coordinators.transaction_coordinator import TransactionCoordinator
 from headpond.broker.handlers.fetch.fetch import FetchHandler
 from headpond.broker.handlers.fetch.sessions import FetchSessions
+from headpond.broker.handlers.produce.waiting import Waiting
 from headpond.broker.metrics.group_metrics import BREATHE_EVERY, group_sources, transaction_sources
 from headpond.broker.net.server import Server
-from headpond.broker.replicas.parked_produces import ParkedProduces
 from headpond.broker.replicas.replicas import Replica, Replicas
 from headpond.config.broker import BrokerSettings
 from headpond.model import invariant
@@ -50,7 +50,7 @@ class Observed:
     unready: Verdict
     requests: RequestMeters
     server: Server
-    produces: ParkedProduces
+    produces: Waiting
     fetches: FetchHandler
     sessions: FetchSessions
     replicas: Replicas
@@ -94,7 +94,7 @@ def _of_requests(observed: Observed) -> dict[Family, Source]:
 
     def parked() -> Iterator[Point]:
         yield ("Fetch",), observed.fetches.parked_count
-        yield ("Produce",), len(observed.produces)
+        yield ("Produce",), observed.produces.count
 
     return {
         catalogue.REQUESTS: requests.totals,

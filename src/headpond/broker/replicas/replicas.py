@@ -8,7 +8,6 @@ else, so that what connections remember about topics (and their settings) can be
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -20,17 +19,11 @@ from headpond.config.log import LogConfig
 from headpond.model import TopicId, TopicPartition
 from headpond.ports import Tasks
 from headpond.replication.partition import Partition
-from headpond.storage.commit.group_commit import GroupCommit
+from headpond.storage.log.log import PartitionLog
 from headpond.storage.manager import LogManager
 
 FETCHES_PER_SLICE = 100
 """So many parked fetches are woken before the loop turns: each of them reads."""
-
-
-class ProduceWaiter(Protocol):
-    def reached(self, index: int) -> None: ...
-
-    def lost(self, index: int) -> None: ...
 
 
 class FetchWaiter(Protocol):
@@ -75,24 +68,18 @@ class FetchWakes:
 
 
 class Replica:
-    """A partition and the requests parked at it."""
+    """A partition and the fetches parked at it."""
 
-    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition", "produce_waiters")
+    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition")
 
     def __init__(self, partition: Partition, wakes: FetchWakes) -> None:
         self.partition = partition
         self._wakes = wakes
-        # (end offset that must become visible, who waits, the waiter's own number for this partition), in append order
-        self.produce_waiters: deque[tuple[int, ProduceWaiter, int]] = deque()
         self.fetch_waiters: dict[FetchWaiter, None] = {}
         self.appended_bytes = 0  # by producers, since the start: for the metrics
         partition.on_high_watermark = self._advanced
 
-    def _advanced(self, high_watermark: int) -> None:
-        waiters = self.produce_waiters
-        while waiters and waiters[0][0] <= high_watermark:
-            _, waiter, index = waiters.popleft()
-            waiter.reached(index)
+    def _advanced(self) -> None:
         if self.fetch_waiters:
             self.tell_fetchers()
 
@@ -105,9 +92,7 @@ class Replica:
 
     def fail_waiters(self) -> None:
         """The partition is gone or led elsewhere: nobody will be answered by waiting."""
-        waiters, self.produce_waiters = self.produce_waiters, deque()
-        for _, waiter, index in waiters:
-            waiter.lost(index)
+        self.partition.fail_waits()
         self.tell_fetchers()
 
 
@@ -119,9 +104,8 @@ class Replicas:
         rack: str | None,
         image: MetadataImage,
         logs: LogManager,
-        commits: GroupCommit,
         tasks: Tasks,
-        follows_flush: bool,
+        make_partition: Callable[[PartitionLog], Partition],
         config_of: Callable[[str], LogConfig],
     ) -> None:
         self.generation = 0
@@ -129,9 +113,8 @@ class Replicas:
         self._broker_id = broker_id
         self._image = image
         self._logs = logs
-        self._commits = commits
         self._tasks = tasks
-        self._follows_flush = follows_flush
+        self._make_partition = make_partition
         self._config_of = config_of
         self._wakes = FetchWakes(tasks)
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -228,7 +211,7 @@ class Replicas:
             if config is None:
                 config = configs[tp.topic] = self._config_of(tp.topic)
             log = self._logs.create(tp, topic_id, config)
-        replica = Replica(Partition(log, self._commits, follows_flush=self._follows_flush), self._wakes)
+        replica = Replica(self._make_partition(log), self._wakes)
         self._replicas[tp] = replica
         self._topics.setdefault(tp.topic, {})[tp.partition] = replica
         return replica

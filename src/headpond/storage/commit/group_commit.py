@@ -28,6 +28,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 from headpond.model import StorageFailed
+from headpond.model.waits import Awaited
 from headpond.ports import Clock, File, FileSystem, TimerHandle
 from headpond.storage.commit.journal import Journal
 from headpond.storage.meters import StorageMeters
@@ -144,10 +145,10 @@ class GroupCommit:
             raise StorageFailed(message=f"the data folder failed: {self.failed}")
         if log.is_closed:
             raise StorageFailed(message=f"{log.tp} is closed")
-        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        log.flush_waiters.append((log.log_end_offset, reached))
+        awaited = Awaited()
+        log.flush_waits.add(log.log_end_offset, awaited)
         self.hurry(log)
-        await reached
+        await awaited.future
 
     # --- waiting ------------------------------------------------------------------------------------------------------
 
@@ -306,7 +307,7 @@ class GroupCommit:
             is_hurried = log.flush_state == SYNCING_HURRIED
             log.flush_state = CLEAN
             if log.unsynced and not log.is_closed:
-                if is_hurried or any(end_offset > flush.end_offset for end_offset, _ in log.flush_waiters):
+                if is_hurried or (log.flush_waits and log.flush_waits[-1][0] > flush.end_offset):
                     log.flush_state = READY
                     self._ready[log] = None
                 else:
@@ -348,7 +349,7 @@ class GroupCommit:
         self._later.clear()
         self._ready.clear()
         for log in logs:
-            log.fail_flush_waiters(error)
+            log.fail_flush_waits(error)
         if first:
             self._on_fatal(error)
 

@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeVar
 
 from headpond.config.log import LogConfig
 from headpond.model import StorageFailed, TopicId, TopicPartition, invariant
+from headpond.model.waits import OffsetWaits
 from headpond.ports import Clock, FileSystem, Random, Tasks, Workers
 from headpond.protocol.records.header import (
     APPEND_TIME_BIT,
@@ -126,7 +127,7 @@ class PartitionLog:
         "failure",
         "flush_messages",
         "flush_state",
-        "flush_waiters",
+        "flush_waits",
         "flushed_end_offset",
         "flushed_segment",
         "flushed_segment_bytes",
@@ -190,7 +191,7 @@ class PartitionLog:
         self.on_log_start: Callable[[int], None] = _nothing
         # Retention stays below this; whoever knows the high watermark sets it.
         self.committed_end_offset: Callable[[], int] = lambda: self.flushed_end_offset
-        self.flush_waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self.flush_waits = OffsetWaits()
 
         self.ports = ports
         self.path = f"{ports.data_dir}/{tp}"
@@ -470,7 +471,7 @@ class PartitionLog:
         """The data folder is given up: nothing is written any more."""
         self.failure = error
         self.accepts = False
-        self.fail_flush_waiters(error)
+        self.fail_flush_waits(error)
 
     def begin_close(self) -> None:
         """The last checkpoint is about to be made. What is being changed or flushed comes to its end, nothing else
@@ -480,7 +481,7 @@ class PartitionLog:
     def refuse(self) -> None:
         """The log goes away: nothing new begins."""
         self.is_closed, self.accepts = True, False
-        self.fail_flush_waiters(StorageFailed(message=f"{self.tp} is closed"))
+        self.fail_flush_waits(StorageFailed(message=f"{self.tp} is closed"))
 
     async def stop(self) -> None:
         """The log goes away: wait for what runs, then close its files."""
@@ -537,19 +538,12 @@ class PartitionLog:
         self.flushed_end_offset = end_offset
         self.flushed_segment = active
         self.flushed_segment_bytes = active_bytes
-        if self.flush_waiters:
-            waiting = self.flush_waiters
-            self.flush_waiters = [waiter for waiter in waiting if waiter[0] > end_offset]
-            for awaited_end_offset, reached in waiting:
-                if awaited_end_offset <= end_offset and not reached.done():
-                    reached.set_result(None)
+        if self.flush_waits:
+            self.flush_waits.reach(end_offset)
         self.on_flushed(end_offset)
 
-    def fail_flush_waiters(self, error: BaseException) -> None:
-        waiting, self.flush_waiters = self.flush_waiters, []
-        for _, reached in waiting:
-            if not reached.done():
-                reached.set_exception(StorageFailed(message=f"{self.tp}: {error}"))
+    def fail_flush_waits(self, error: BaseException) -> None:
+        self.flush_waits.fail(StorageFailed(message=f"{self.tp}: {error}"))
 
     def leave_to_recovery(self, size_bytes: int) -> None:
         """A crash at the last checkpoint would have recovery read this much."""

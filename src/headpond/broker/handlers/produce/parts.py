@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headpond.broker.handlers.produce.transactional import ProduceTransactions
-from headpond.broker.replicas.parked_produces import ParkedProduces
+from headpond.broker.handlers.produce.waiting import Waiting
 from headpond.broker.replicas.replicas import Replicas
 from headpond.broker.requests.turns import Turns
 from headpond.broker.security.authorizer import Authorizer
@@ -17,7 +17,7 @@ from headpond.telemetry.requests import RequestMeter
 @dataclass(frozen=True, slots=True)
 class ProduceParts:
     replicas: Replicas
-    parked: ParkedProduces
+    waiting: Waiting
     authorizer: Authorizer
     transactions: ProduceTransactions
     looks: Looks

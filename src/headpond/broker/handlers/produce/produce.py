@@ -37,6 +37,7 @@ from headpond.broker.handlers.produce.transactional import (
     is_transactional,
     producers_of,
 )
+from headpond.broker.handlers.produce.waiting import Wait, WaitingAnswer, WaitingAnswers
 from headpond.broker.handlers.produce.wide import Served, WideProduces
 from headpond.broker.handlers.produce.wire import (
     BODY,
@@ -50,7 +51,6 @@ from headpond.broker.handlers.produce.wire import (
 )
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.timing import note, serve_timed
-from headpond.broker.replicas.parked_produces import ParkedOne, ParkedProduce, Wait
 from headpond.broker.replicas.replicas import Replica
 from headpond.broker.requests.turns import LARGE_REQUEST_BYTES
 from headpond.coordination.home import Producer
@@ -69,7 +69,7 @@ class ProduceHandler:
         self.transactions = parts.transactions
         self._replicas = parts.replicas
         self.topics = ProduceTopics(parts.replicas, parts.authorizer)
-        self._parked = parts.parked
+        self._waiting = parts.waiting
         self._clock = parts.clock
         self._tasks = parts.tasks
         self._looks = parts.looks
@@ -147,10 +147,9 @@ class ProduceHandler:
         answer = prefix.pack_answer(correlation_id, index, base_offset, append_time_ms, log.log_start_offset)
         if acks == 1 or last_offset < partition.high_watermark:
             return answer
-        parked = ParkedOne(connection, answer, prefix, correlation_id, index, self._parked)
-        connection.park_in(parked)
-        replica.produce_waiters.append((last_offset + 1, parked, 0))
-        self._parked.park(parked, prefix.timeout_ms)
+        waiting = WaitingAnswer(connection, answer, prefix, correlation_id, index, self._waiting)
+        connection.park_in(waiting)
+        partition.when_committed(last_offset + 1, waiting, prefix.timeout_ms)
         return None
 
     def _receive_any(
@@ -330,7 +329,7 @@ class ProduceHandler:
         prepared: Prepared | None,
         first: int = 0,
     ) -> tuple[list[list[Result]], list[Wait]]:
-        """The results by topic, and what has to become visible before they are told."""
+        """The results by topic, and what has to be committed before they are told."""
         wait_for: list[Wait] = []
         results: list[list[Result]] = []
         for topic_number, ((_, entries), outcome) in enumerate(zip(topics, outcomes, strict=True), first):
@@ -346,7 +345,7 @@ class ProduceHandler:
                         continue
                 result, end_offset = self._append_one(entry[0], admitted, now_ms, is_urgent=acks == ALL)
                 if acks == ALL and end_offset > admitted[0].partition.high_watermark:
-                    wait_for.append((admitted[0], end_offset, topic_number, len(row)))
+                    wait_for.append(Wait(admitted[0].partition, end_offset, topic_number, len(row)))
                 row.append(result)
             results.append(row)
         return results, wait_for
@@ -395,8 +394,9 @@ class ProduceHandler:
             return None
         if not wait_for:
             return request.response(results)
-        parked = ParkedProduce(connection.park(), request.response, results, wait_for, self._parked)
-        self._parked.park(parked, timeout_ms)
+        answers = WaitingAnswers(connection.park(), request.response, results, self._waiting)
+        answers.wait_for(wait_for)
+        answers.has_all(timeout_ms)
         return None
 
 

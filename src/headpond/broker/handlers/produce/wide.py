@@ -18,15 +18,15 @@ from headpond.broker.handlers.produce.kept import ZSTD_SINCE, Topic, decode, ent
 from headpond.broker.handlers.produce.parts import ProduceParts
 from headpond.broker.handlers.produce.refusals import failed_result
 from headpond.broker.handlers.produce.transactional import Admitted, Ask, producers_of
+from headpond.broker.handlers.produce.waiting import Wait, Waiting, WaitingAnswers
 from headpond.broker.handlers.produce.wire import Result, response
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.slots import Slot
-from headpond.broker.replicas.parked_produces import ParkedProduce, ParkedProduces, Wait
 from headpond.broker.replicas.replicas import Replica
 from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, check_count
 from headpond.coordination.home import Producer
 from headpond.coordination.slices import Work
-from headpond.model import ErrorCode, StorageFailed
+from headpond.model import BrokerError, ErrorCode, StorageFailed
 from headpond.protocol.schema.produce import ProduceRequest
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Served(Prepared):
 class WideProduces:
     def __init__(self, produces: ProduceHandler, parts: ProduceParts) -> None:
         self._produces = produces
-        self._parked = parts.parked
+        self._waiting = parts.waiting
         self._turns = parts.turns
         self._clock = parts.clock
         self._tasks = parts.tasks
@@ -123,7 +123,7 @@ class WideProduces:
     # --- appending
 
     async def _append(self, wide: _Wide, slot: Slot | None, admission: _Admission | ErrorCode) -> None:
-        parked = _WideParked(slot, wide, self, self._parked) if slot is not None else None
+        answers = _WideAnswers(slot, wide, self, self._waiting) if slot is not None else None
         has_failed = False
         for number, (first, rows) in enumerate(wide.slices()):
             await self._turns.slices.turn()
@@ -140,10 +140,10 @@ class WideProduces:
                     if result.code:
                         has_failed = True
                         self._meter.failed(result.code)
-            if parked is not None:
-                parked.add(results, waits)
-        if parked is not None:
-            parked.has_all()
+            if answers is not None:
+                answers.add(results, waits)
+        if answers is not None:
+            answers.has_all(wide.message.timeout_ms)
         elif has_failed:
             wide.connection.close()
 
@@ -158,7 +158,7 @@ class WideProduces:
     def _append_slice(
         self, wide: _Wide, admission: _Admission, number: int, first: int, rows: list[Topic]
     ) -> tuple[list[list[Result]], list[Wait]]:
-        """The results, and what has to become visible before they are told."""
+        """The results, and what has to be committed before they are told."""
         _, outcomes = admission.outcomes[number]
         admission.outcomes[number] = (first, [])  # let go bit by bit
         return self._produces.append(
@@ -174,8 +174,8 @@ class WideProduces:
         slot.complete((await self._workers.run(wide.response, results),))
         await self._turns.slices.finish(_let_go(results))
 
-    def fail_in_slices(self, parked: _WideParked) -> None:
-        self._tasks.spawn("time out a wide produce", self._turns.slices.finish(parked.give_up_in_slices()))
+    def fail_in_slices(self, failing: Work[None]) -> None:
+        self._tasks.spawn("time out a wide produce", self._turns.slices.finish(failing))
 
 
 class _Wide:
@@ -259,35 +259,30 @@ class _Admission:
         self.producers: set[Producer] = set()
 
 
-class _WideParked(ParkedProduce):
-    """Waits for more partitions with each slice, and is complete when it has all."""
+class _WideAnswers(WaitingAnswers):
+    """Waits for more partitions with each slice, fails in slices, and is encoded by a worker."""
 
-    __slots__ = ("_is_giving_up", "_produces", "_wide")
+    __slots__ = ("_is_failing", "_produces", "_wide")
 
-    def __init__(self, slot: Slot, wide: _Wide, produces: WideProduces, parked: ParkedProduces) -> None:
-        super().__init__(slot, wide.response, [], [], parked)
-        self._remaining = 1  # until it has all
-        self._is_giving_up = False
+    def __init__(self, slot: Slot, wide: _Wide, produces: WideProduces, waiting: Waiting) -> None:
+        super().__init__(slot, wide.response, [], waiting)
+        self._is_failing = False
         self._wide = wide
         self._produces = produces
 
     def add(self, results: list[list[Result]], waits: list[Wait]) -> None:
         self._results += results
-        self._wait_for(waits)
+        self.wait_for(waits)
 
-    def has_all(self) -> None:
-        self._parked.park(self, self._wide.message.timeout_ms)
-        self._one_less()
+    def failed(self, error: BrokerError) -> None:
+        if not self._is_failing:
+            self._is_failing = True
+            self._produces.fail_in_slices(self._fail(error))
 
-    def give_up(self) -> None:
-        if not self._is_giving_up:
-            self._is_giving_up = True
-            self._produces.fail_in_slices(self)
-
-    def give_up_in_slices(self) -> Work[None]:
-        for index in range(len(self._waits)):
-            self._fail(index, ErrorCode.REQUEST_TIMED_OUT)
-            if not (index + 1) % PARTITIONS_PER_SLICE:
+    def _fail(self, error: BrokerError) -> Work[None]:
+        for count, part in enumerate(self._parts, 1):
+            part.failed(error)
+            if not count % PARTITIONS_PER_SLICE:
                 yield None
 
     def _finish(self) -> None:

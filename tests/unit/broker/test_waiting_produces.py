@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 
+from headpond.broker.handlers.produce.waiting import Wait, Waiting, WaitingAnswer, WaitingAnswers
 from headpond.broker.handlers.produce.wire import ProducePrefix, Result
-from headpond.broker.replicas.parked_produces import SWEEP_SECONDS, ParkedOne, ParkedProduce, ParkedProduces
-from headpond.model import ErrorCode
+from headpond.model import ErrorCode, NotLeader
+from headpond.model.waits import OffsetWaits, Waiter
 from headpond.protocol.apis import response_decoder
+from headpond.replication.deadlines import SWEEP_SECONDS, Deadlines
+from headpond.telemetry.requests import RequestMeters
 from simulation.harness.clock import ManualClock
 
 
@@ -22,7 +23,7 @@ class Place:
         self.on_abandoned: Callable[[], None] | None = None
         self.parts: Sequence[bytes] | None = None
 
-    def answer_parked(self, slot: ParkedOne, answer: bytes) -> None:
+    def answer_parked(self, slot: WaitingAnswer, answer: bytes) -> None:
         self.complete([answer])
 
     def complete(self, parts: Sequence[bytes]) -> None:
@@ -30,20 +31,28 @@ class Place:
         self.parts = parts
 
 
-class Waiters:
-    """Stands in for a replica."""
+class Uncommitted:
+    """Stands in for a partition: who waits there."""
 
     def __init__(self) -> None:
-        self.produce_waiters: deque[tuple[int, Any, int]] = deque()
+        self.waits = OffsetWaits()
+
+    def when_committed(self, end_offset: int, waiter: Waiter) -> None:
+        self.waits.add(end_offset, waiter)
 
 
+LOST = NotLeader()
 PREFIX = ProducePrefix(7, b"", -1, 1_000, b"\0\5topic")
 
 
-def parked_one(parked: ParkedProduces, timeout_ms: int = 1_000) -> tuple[ParkedOne, Place]:
+def waiting_on(clock: ManualClock | None = None) -> Waiting:
+    return Waiting(Deadlines(clock or ManualClock()), RequestMeters().of("Produce"))
+
+
+def waiting_one(waiting: Waiting, timeout_ms: int = 1_000) -> tuple[WaitingAnswer, Place]:
     place = Place()
-    one = ParkedOne(place, b"the answer", PREFIX, 42, 3, parked)  # type: ignore[arg-type]
-    parked.park(one, timeout_ms)
+    one = WaitingAnswer(place, b"the answer", PREFIX, 42, 3, waiting)  # type: ignore[arg-type]
+    waiting.deadlines.begin(one, timeout_ms)
     return one, place
 
 
@@ -57,59 +66,59 @@ def code_of(place: Place) -> int:
 
 
 def test_the_answer_leaves_when_the_high_watermark_has_passed() -> None:
-    parked = ParkedProduces(ManualClock())  # type: ignore[arg-type]
-    one, place = parked_one(parked)
-    assert len(parked) == 1
-    one.reached(0)
+    waiting = waiting_on()
+    one, place = waiting_one(waiting)
+    assert waiting.count == 1
+    one.reached()
     assert place.parts == [b"the answer"]
-    assert len(parked) == 0
+    assert waiting.count == 0
 
 
 @pytest.mark.parametrize("timeout_ms", [50, 1_000, 30_000])
 def test_a_produce_that_waits_too_long_is_told_so_and_its_late_flush_changes_nothing(timeout_ms: int) -> None:
     clock = ManualClock()
-    parked = ParkedProduces(clock)  # type: ignore[arg-type]
-    one, place = parked_one(parked, timeout_ms)
+    waiting = waiting_on(clock)
+    one, place = waiting_one(waiting, timeout_ms)
     clock.advance(timeout_ms / 1_000 - 0.001)
     assert place.parts is None
     clock.advance(3 * SWEEP_SECONDS)
     assert code_of(place) == ErrorCode.REQUEST_TIMED_OUT
-    one.reached(0)
-    assert len(parked) == 0
+    one.reached()
+    assert waiting.count == 0
 
 
 def test_a_partition_that_goes_away_is_told_as_lost() -> None:
-    one, place = parked_one(ParkedProduces(ManualClock()))  # type: ignore[arg-type]
-    one.lost(0)
+    one, place = waiting_one(waiting_on())
+    one.failed(LOST)
     assert code_of(place) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_nothing_stays_parked_for_a_client_that_has_left() -> None:
-    parked = ParkedProduces(ManualClock())  # type: ignore[arg-type]
-    one, place = parked_one(parked)
+    waiting = waiting_on()
+    one, place = waiting_one(waiting)
     one.abandon()
-    assert len(parked) == 0
-    one.reached(0)
+    assert waiting.count == 0
+    one.reached()
     assert place.parts is None
 
 
 def test_the_sweep_ends_when_nothing_is_parked() -> None:
     clock = ManualClock()
-    parked = ParkedProduces(clock)  # type: ignore[arg-type]
-    one, _ = parked_one(parked)
-    one.reached(0)
+    waiting = waiting_on(clock)
+    one, _ = waiting_one(waiting)
+    waiting.deadlines.end(one)
     clock.advance(3 * SWEEP_SECONDS)
     assert clock.next_timer_s() is None
-    _, place = parked_one(parked, 0)
+    _, place = waiting_one(waiting, 0)
     clock.advance(3 * SWEEP_SECONDS)
     assert code_of(place) == ErrorCode.REQUEST_TIMED_OUT, "it starts again with the next one"
 
 
 def test_a_request_for_several_partitions_is_answered_once_with_what_became_of_each() -> None:
     clock = ManualClock()
-    parked = ParkedProduces(clock)  # type: ignore[arg-type]
+    waiting = waiting_on(clock)
     place = Place()
-    replicas = [Waiters(), Waiters(), Waiters()]
+    partitions = [Uncommitted(), Uncommitted(), Uncommitted()]
     results = [[Result(0, 0, 10), Result(1, 3)], [Result(0, 0, 20), Result(1, 0, 30)]]
     answered: list[list[list[Result]]] = []
 
@@ -117,12 +126,13 @@ def test_a_request_for_several_partitions_is_answered_once_with_what_became_of_e
         answered.append(final)
         return b"done"
 
-    waits = [(replicas[0], 11, 0, 0), (replicas[1], 21, 1, 0), (replicas[2], 31, 1, 1)]
-    request = ParkedProduce(place, respond, results, waits, parked)  # type: ignore[arg-type]
-    parked.park(request, 1_000)
-    assert [replica.produce_waiters[0][0] for replica in replicas] == [11, 21, 31]
-    request.reached(0)
-    request.lost(1)
+    waits = [Wait(partitions[0], 11, 0, 0), Wait(partitions[1], 21, 1, 0), Wait(partitions[2], 31, 1, 1)]  # type: ignore[arg-type]
+    request = WaitingAnswers(place, respond, results, waiting)  # type: ignore[arg-type]
+    request.wait_for(waits)
+    request.has_all(1_000)
+    assert [partition.waits[0][0] for partition in partitions] == [11, 21, 31]
+    partitions[0].waits.reach(11)
+    partitions[1].waits.fail(LOST)
     assert place.parts is None
     clock.advance(1.5)
     assert place.parts == (b"done",)
