@@ -388,8 +388,13 @@ class _Decided(Generic[A]):
             _release(decision, error.code)
             self._done(None, error)
             return
-        if decision.on_committed is not None:
-            decision.on_committed()
+        try:
+            if decision.on_committed is not None:
+                decision.on_committed()
+        except Exception:  # a bug, which must not keep others from being told that wait at the same partition
+            _log.exception("what follows a decision of %s failed", self._shard.partition)
+            self._done(None, BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR))
+            return
         self._done(decision.answer, None)
 
 
