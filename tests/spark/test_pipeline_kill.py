@@ -78,6 +78,15 @@ class Run:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def java_pid(self) -> int:
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                name, _, more = (process / "stat").read_text().rpartition(")")
+                if name.endswith("(java") and int(more.split()[2]) == self.pid:
+                    return int(process.name)
+        raise AssertionError("it has no Java")
+
     def kill_when(self, is_so: Callable[[], bool]) -> None:
         try:
             eventually(lambda: is_so() or self._process.poll() is not None, deadline_s=RUN_S_MAX)
@@ -161,3 +170,26 @@ def test_a_second_process_is_refused_until_the_first_one_is_killed_and_each_reco
     code, err = Run(spark_broker, tmp_path).end()
     assert code == 0, err
     assert copied() == sorted(expected)
+
+
+def test_a_java_process_that_is_killed_is_told_in_one_sentence(
+    spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """As a system does that is short of memory."""
+    (tmp_path / "p.toml").write_text(COPY.format(topic=topic))
+    spark_broker.create_topic(topic)
+    run = Run(spark_broker, tmp_path, "--every", "1 second")
+    folder = tmp_path / ".pipelines" / topic
+    sentence = "Spark's Java process was killed: is there enough memory?"
+    try:
+        eventually(lambda: (folder / "checkpoints" / "copy" / "commits" / "0").exists(), deadline_s=RUN_S_MAX)
+        os.kill(run.java_pid, signal.SIGKILL)
+        code, err = run.end()
+    finally:
+        run.kill_when(lambda: True)
+    assert (code, [line for line in err.splitlines() if not line.startswith("WARNING: ")]) == (
+        1,
+        [f"headpond: {sentence}"],
+    )
+    status = json.loads((folder / "status.json").read_text())
+    assert (status["state"], status["reason"]) == ("failed", sentence)
