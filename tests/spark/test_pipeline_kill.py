@@ -40,6 +40,19 @@ upsert = "id"
 """
 
 
+COPY = """
+name = "{topic}"
+[source.people]
+topic = "{topic}"
+format = "json"
+schema = "n INT"
+[sink.copy]
+from = "people"
+topic = "{topic}-copy"
+partitions = 2
+"""
+
+
 @pytest.fixture(autouse=True)
 def needs_the_extra() -> None:
     for module in ("pyspark", "pyarrow", "numba", "pandas"):
@@ -49,17 +62,30 @@ def needs_the_extra() -> None:
 class Run:
     """In a group of processes of its own. ``dies_at``: see ``dying_command``."""
 
-    def __init__(self, broker: Broker, folder: Path, *, dies_at: str = "") -> None:
+    def __init__(self, broker: Broker, folder: Path, *arguments: str, dies_at: str = "") -> None:
         start = [str(DYING), dies_at] if dies_at else ["-m", "headpond"]
         line = [sys.executable, *start, "pipeline", "run", "p.toml", "-b", broker.bootstrap_servers]
         self._process = subprocess.Popen(
-            [*line, "--master", "local[2]", "--json"],
+            [*line, "--master", "local[2]", "--json", *arguments],
             env=headpond_environment(),
             cwd=folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def java_pid(self) -> int:
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                name, _, more = (process / "stat").read_text().rpartition(")")
+                if name.endswith("(java") and int(more.split()[2]) == self.pid:
+                    return int(process.name)
+        raise AssertionError("it has no Java")
 
     def kill_when(self, is_so: Callable[[], bool]) -> None:
         try:
@@ -110,3 +136,60 @@ def test_good_and_dead_records_are_together_those_that_were_read_whenever_a_run_
     assert {row["id"]: row["n"] for row in found} == {n % KEYS: n for n in range(GOOD - KEYS, GOOD)}
     letters = spark_broker.consume(f"{topic}-dead-letters", at_least=len(bad))
     assert sorted(letter.value or b"" for letter in letters) == sorted(value.encode() for value in bad)
+
+
+def test_a_second_process_is_refused_until_the_first_one_is_killed_and_each_record_is_copied_once(
+    spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    (tmp_path / "p.toml").write_text(COPY.format(topic=topic))
+    spark_broker.create_topic(topic, partitions=2)
+
+    def written(first: int, end: int) -> list[str]:
+        spark_broker.produce(topic, [Record(json.dumps({"n": n}), partition=n % 2) for n in range(first, end)])
+        return [json.dumps({"n": n}, separators=(",", ":")) for n in range(end)]
+
+    def copied() -> list[str]:
+        return sorted((record.value or b"").decode() for record in spark_broker.consume(f"{topic}-copy"))
+
+    expected = written(0, 20)
+    first = Run(spark_broker, tmp_path, "--every", "1 second")
+    commits = tmp_path / ".pipelines" / topic / "checkpoints" / "copy" / "commits"
+
+    def is_refused_beside_the_first() -> bool:
+        if not (commits / "1").exists():  # the first batch is an empty one
+            return False
+        code, err = Run(spark_broker, tmp_path).end()
+        busy = f"headpond: pipeline {topic} is running already, as process {first.pid}"
+        assert (code, err.splitlines()[-1:]) == (1, [busy])
+        assert copied() == sorted(expected)
+        written(20, 40)  # the first one may be at it when it is killed
+        return True
+
+    first.kill_when(is_refused_beside_the_first)
+    expected = written(40, 60)
+    code, err = Run(spark_broker, tmp_path).end()
+    assert code == 0, err
+    assert copied() == sorted(expected)
+
+
+def test_a_java_process_that_is_killed_is_told_in_one_sentence(
+    spark_broker: Broker, topic: str, tmp_path: Path
+) -> None:
+    """As a system does that is short of memory."""
+    (tmp_path / "p.toml").write_text(COPY.format(topic=topic))
+    spark_broker.create_topic(topic)
+    run = Run(spark_broker, tmp_path, "--every", "1 second")
+    folder = tmp_path / ".pipelines" / topic
+    sentence = "Spark's Java process was killed: is there enough memory?"
+    try:
+        eventually(lambda: (folder / "checkpoints" / "copy" / "commits" / "0").exists(), deadline_s=RUN_S_MAX)
+        os.kill(run.java_pid, signal.SIGKILL)
+        code, err = run.end()
+    finally:
+        run.kill_when(lambda: True)
+    assert (code, [line for line in err.splitlines() if not line.startswith("WARNING: ")]) == (
+        1,
+        [f"headpond: {sentence}"],
+    )
+    status = json.loads((folder / "status.json").read_text())
+    assert (status["state"], status["reason"]) == ("failed", sentence)

@@ -98,6 +98,30 @@ def test_a_driver_that_sleeps_after_any_step_can_do_nothing_when_it_wakes(
     assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6, 3: 6})
 
 
+def test_a_run_whose_staged_files_another_run_has_removed_says_so(broker: Broker, query: Query, topic: str) -> None:
+    """Two queries on one checkpoint."""
+    query.run(0)
+    late = query.stage(1)
+    query.run(1)
+    query.run(2)
+    overtaken = (
+        r"micro-batch 1 of the query .* was overtaken by another run, which has written micro-batch 2 .* one run"
+    )
+    with pytest.raises(SinkFailed, match=f"^nothing was written: {overtaken} at a time$"):
+        query.commit(late)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6, 1: 6, 2: 6})
+
+
+def test_a_staging_folder_that_the_driver_does_not_share_is_named(broker: Broker, query: Query, topic: str) -> None:
+    query.run(0)
+    elsewhere = query.stage(1)
+    for path in query.folder.rglob("*.batches"):
+        path.unlink()
+    with pytest.raises(SinkFailed, match=r"the driver does not find .*1-0-.*give the option stagingDir, a folder that"):
+        query.commit(elsewhere)
+    assert values(broker.bootstrap_servers, topic) == texts({0: 6})
+
+
 def test_a_micro_batch_that_comes_again_is_skipped(broker: Broker, query: Query, topic: str) -> None:
     for _ in range(3):
         query.run(0)

@@ -95,7 +95,7 @@ def test_a_checkpoint_that_was_set_back_fails_the_query_and_writes_nothing(
         feed(spark_broker, topic, end - 10, end)
         run(frame, spark_broker, target, checkpoint)
     said = refusal(frame, spark_broker, target, older)
-    assert "so its checkpoint was set back; use the newest checkpoint, or a new one" in said
+    assert "so its checkpoint was set back, or another run uses it, too; use the newest checkpoint, or a new" in said
     assert values(spark_broker.bootstrap_servers, target) == expected(30)
     # The last micro-batch alone, planned anew, holds more rows than it did.
     last = max(int(entry.name) for entry in (checkpoint / "offsets").iterdir() if entry.name.isdigit())

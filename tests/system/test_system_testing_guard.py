@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from itertools import permutations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from headpond.testing import Broker
 from headpond.testing.command import headpond_environment
 from headpond.testing.guard import Guard
 from support.traces import is_alive, is_listening
-from support.variants import rare
+from support.variants import kinds, rare
 from support.waiting import eventually
 
 SAY = "print(broker.pid, broker.bootstrap_servers, *MORE, flush=True)\n"
@@ -95,6 +96,7 @@ def test_when_the_owner_s_whole_process_group_is_killed(own: Callable[[str], Own
 
 
 WITH_ITS_GUARD = BLOCK.replace("*MORE", "broker._guard._shell.pid")
+WITH_THE_OWNER_LAST = ("guard", "broker", "owner")
 
 
 @pytest.mark.parametrize("what", [signal.SIGKILL, signal.SIGSTOP])
@@ -120,6 +122,53 @@ def test_when_the_guard_is_killed_and_the_owner_goes_on(own: Callable[[str], Own
     owned.owner.stdin.close()
     assert owned.owner.wait(30) == 0
     owned.wait_until_gone()
+
+
+@pytest.mark.parametrize(
+    "who",
+    [
+        ("owner", "broker"),
+        ("guard", "broker"),
+        rare(("broker", "guard")),
+        rare(("broker", "owner")),
+        rare(("guard", "owner")),
+        rare(("owner", "guard")),
+    ],
+)
+def test_when_two_of_owner_guard_and_broker_are_killed_the_third_cleans_up(
+    own: Callable[[str], Owned], who: tuple[str, ...]
+) -> None:
+    owned = own(WITH_ITS_GUARD)
+    kill(owned, who)
+    if "owner" not in who:
+        assert owned.owner.stdin is not None
+        owned.owner.stdin.close()
+        assert owned.owner.wait(30) == 0
+    owned.wait_until_gone()
+
+
+@pytest.mark.parametrize("who", kinds(permutations(("owner", "guard", "broker")), ordinary=[WITH_THE_OWNER_LAST]))
+def test_when_owner_guard_and_broker_are_killed_at_once_their_folder_is_all_that_is_left(
+    own: Callable[[str], Owned], who: tuple[str, ...]
+) -> None:
+    owned = own(WITH_ITS_GUARD)
+    for pid in pids_of(owned).values():
+        os.kill(pid, signal.SIGSTOP)  # nobody gets to do anything in between
+    kill(owned, who)
+    eventually(lambda: not any(map(is_alive, pids_of(owned).values())), what="the end of all three")
+    eventually(lambda: not is_listening(owned.address), what="the end of the last thread, which holds the port")
+    (left,) = os.listdir(owned.folder)
+    assert left.startswith("headpond-"), "the guide says so"
+
+
+def pids_of(owned: Owned) -> dict[str, int]:
+    return {"owner": owned.owner.pid, "guard": int(owned.more[0]), "broker": owned.broker_pid}
+
+
+def kill(owned: Owned, who: tuple[str, ...]) -> None:
+    pids = pids_of(owned)
+    for each in who:
+        os.kill(pids[each], signal.SIGKILL)
 
 
 def test_when_the_owner_is_killed_after_it_killed_its_broker(own: Callable[[str], Owned]) -> None:

@@ -20,6 +20,8 @@ import contextlib
 import importlib
 import os
 import re
+import signal
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -39,6 +41,9 @@ UNSAFE_WARNING_FROM_JAVA = 23
 """From here on Java warns of what Spark's memory access does, and has an option that says that we know."""
 NODE_TASKS_MAX = 64
 """Tasks of the check: a few for each executor of a usual cluster."""
+
+JAVA_END_S = 1.0
+"""A process that ends closes its connections a moment before others can see that it has ended."""
 
 _SECRETS = "(?i)secret|password|token|access[.]?key|jaas|credential|keystore|key[.]pem|stagingdir"
 REDACTION = {"spark.redaction.regex": _SECRETS, "spark.sql.redaction.options.regex": f"{_SECRETS}|url"}
@@ -157,6 +162,24 @@ def _silence(session: SparkSession) -> Iterator[None]:
         yield
     finally:
         levels.setRootLevel(before)  # for the next session of this process
+
+
+def java_ended(error: BaseException) -> str | None:
+    """A sentence about a failure, where it is that the Java process of the embedded session has ended: the system kills
+    it when memory is short. None for any other failure."""
+    if not isinstance(error, ConnectionError) and type(error).__name__ != "Py4JNetworkError":
+        return None
+    context = getattr(sys.modules.get("pyspark"), "SparkContext", None)
+    process = getattr(getattr(context, "_gateway", None), "proc", None)
+    if process is None:  # the session is on a server
+        return None
+    try:
+        code = process.wait(JAVA_END_S)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == -signal.SIGKILL:
+        return "Spark's Java process was killed: is there enough memory?"
+    return f"Spark's Java process ended with {code}"
 
 
 def use_this_python() -> None:

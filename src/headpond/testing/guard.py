@@ -10,6 +10,8 @@ the broker, so there is no moment at which a kill -9 of the owner leaves a broke
 
 The guard may be killed, too. So the broker itself holds the reading end of a second pipe, the lifeline, whose other
 end only the owner has: when that ends, the broker does the guard's work (``guarded.py``).
+
+Where owner, guard and broker are all killed before one of them could do it, the folder is left, and nothing else.
 """
 
 from __future__ import annotations

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from headpond.spark.pipeline.figures import Figures
     from headpond.spark.pipeline.runner import Plan, Runner, Summary
 
+PY4J_MODULES = ("clientserver", "java_gateway")
+"""They write a page to the root logger when their connection to Java ends."""
+
 
 def run(options: argparse.Namespace) -> int:
     pipeline = _declared(options)
@@ -84,6 +87,7 @@ def _be_quiet(spark: SparkSession, options: argparse.Namespace) -> None:
     import logging
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
+    logging.getLogger().addFilter(lambda record: record.module not in PY4J_MODULES)  # it has no logger of its own there
     if options.remote is None and (options.master or "local").startswith("local"):
         spark.sparkContext.setLogLevel("OFF")
 

@@ -85,10 +85,18 @@ def in_one_sentence(options: argparse.Namespace) -> Iterator[None]:
         raise CommandFailed(sentence(error)) from error
     except OSError as error:
         _show_trace(options)
-        raise CommandFailed(in_words(error)) from error
+        raise CommandFailed(_about_java(error) or in_words(error)) from error
     except Exception as error:
         _show_trace(options)
-        raise CommandFailed(reason_of(error)) from error
+        raise CommandFailed(_about_java(error) or reason_of(error)) from error
+
+
+def _about_java(error: Exception) -> str | None:
+    if not isinstance(error, ConnectionError) and not type(error).__module__.startswith("py4j"):
+        return None  # before Spark is imported
+    from headpond.spark.session import java_ended
+
+    return java_ended(error)
 
 
 def _show_trace(options: argparse.Namespace) -> None:

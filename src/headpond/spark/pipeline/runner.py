@@ -31,6 +31,7 @@ from headpond.spark.pipeline.steps import apply_step
 from headpond.spark.pipeline.tables import check_columns, sweep
 from headpond.spark.pipeline.targets import Targets, last_written
 from headpond.spark.pipeline.words import hide, is_python_late, is_state_changed, reason_of
+from headpond.spark.session import java_ended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -177,8 +178,8 @@ class Runner:
             while self._run_once(spark, plan, identity, figures, status, show, watch):
                 plan = self.plan(spark)  # tables are read anew
             state = "done"
-        except RunFailed as error:
-            state, reason = "failed", str(error)
+        except Exception as error:
+            state, reason = "failed", hide(java_ended(error) or str(error), pipeline.secrets)
             raise
         finally:
             status.write(state, figures, reason)

@@ -101,7 +101,19 @@ class Commit:
     # ---- the steps
 
     def check(self) -> None:
-        self.folder.check(self.files)
+        missing = self.folder.check(self.files)
+        if missing is None:
+            return
+        if (last := self._overtaken_by()) is not None:
+            advice = ": a checkpoint is for one run at a time" if self.write.is_stream else ""
+            raise SinkFailed(
+                f"nothing was written: {self.write} was overtaken by another run, which has written {self._kind} "
+                f"{last} and removed what was staged{advice}"
+            )
+        raise SinkFailed(
+            f"nothing was written: the driver does not find {missing.path}, which a task has staged; give the option "
+            "stagingDir, a folder that all nodes share"
+        )
 
     def begin(self) -> None:
         async def begin(client: Client) -> Transaction:
@@ -123,10 +135,9 @@ class Commit:
         if marker.number > self.write.number:
             if self.write.may_skip_older:
                 return True
-            kind = "micro-batch" if self.write.is_stream else "version"
             raise SinkFailed(
-                f"nothing was written: {self.write} comes after {kind} {marker.number} of it was written, so "
-                "its checkpoint was set back; use the newest checkpoint, or a new one"
+                f"nothing was written: {self.write} comes after {self._kind} {marker.number} of it was written, so "
+                "its checkpoint was set back, or another run uses it, too; use the newest checkpoint, or a new one"
             )
         if marker.rows != self.rows:
             raise SinkFailed(
@@ -180,6 +191,15 @@ class Commit:
             self.folder.sweep_old_writes(SystemClock())
 
     # ---- helpers
+
+    @property
+    def _kind(self) -> str:
+        return "micro-batch" if self.write.is_stream else "version"
+
+    def _overtaken_by(self) -> int | None:
+        """What another run has written last, if that is this or comes after it."""
+        marker = self.link.run(self._read_marker) if self.write.is_marked else None
+        return None if marker is None or marker.number < self.write.number else marker.number
 
     def _produce_file(self, producer: BatchProducer, file: StagedFile) -> int:
         rows = size_bytes = 0

@@ -72,22 +72,20 @@ class Folder:
             raise SinkFailed(f"the staging folder {self._shown} can't be written to: {error}") from error
         return StagingWriter(path, stream, lambda: self._delete_file(path))
 
-    def check(self, files: Sequence[StagedFile]) -> None:
-        """``SinkFailed`` unless all are there, whole."""
+    def check(self, files: Sequence[StagedFile]) -> StagedFile | None:
+        """The first that is not there; ``SinkFailed`` where one is not whole."""
         try:
             infos = self._fs.get_file_info([file.path for file in files])
         except (OSError, pa.ArrowException) as error:
             raise SinkFailed(f"nothing was written: the staging folder can't be read: {error}") from error
         for file, found in zip(files, infos, strict=True):
             if found.type != arrow_fs.FileType.File:
-                raise SinkFailed(
-                    f"nothing was written: the driver does not find {file.path}, which a task has staged; give the "
-                    "option stagingDir, a folder that all nodes share"
-                )
+                return file
             if found.size is not None and found.size != file.size_bytes:
                 raise SinkFailed(
                     f"nothing was written: {file.path} has {found.size} bytes and a task has staged {file.size_bytes}"
                 )
+        return None
 
     def read(self, file: StagedFile) -> Iterator[StagedBatch]:
         """In the order in which they were staged. ``SinkFailed`` at the latest when the end is reached, if anything is
