@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from headpond.broker.net.answering import Answering
 from headpond.broker.net.slots import Slot
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import SlowDisk
 
-SCENARIO = Scenario(workloads=("plain", "idempotent", "transactions v2"), kinds=("slow disk", "cold cache"))
+SCENARIO = Scenario(
+    workloads=("idempotent", "members"),
+    draw=one_after_the_other(lambda chance, at_s: SlowDisk(at_s, 0.3, 1.0), gap_s=(0.0, 0.0), times=12),
+)
 
 
 def plant(patch: Patch) -> None:

@@ -11,9 +11,9 @@ from headpond.storage.compaction import compactor
 from simulation.ablations.planting import Patch, Scenario
 
 SCENARIO = Scenario(
-    workloads=("plain", "transactions", "transactions v2"),
-    topics=("lasting", "compacted"),
-    partitions=1,
+    workloads=("transactions v2",),
+    topics=("compacted",),
+    partitions=4,
     configs=(("internal.segment.bytes", "2000"), ("segment.ms", "300")),
     settings=(("log.cleaner.backoff.ms", "300"),),
 )

@@ -12,7 +12,8 @@ from simulation.ablations.planting import Patch, Scenario
 SCENARIO = Scenario(
     workloads=("plain", "idempotent"),
     topics=("compacted",),
-    configs=(("internal.segment.bytes", "2000"),),
+    partitions=4,
+    configs=(("internal.segment.bytes", "1000"),),
     settings=(("log.cleaner.backoff.ms", "300"),),
 )
 

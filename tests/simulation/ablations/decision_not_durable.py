@@ -7,9 +7,21 @@ Found    a power cut between the answer and the sync: the coordinator finds the 
 from __future__ import annotations
 
 from headpond.broker.coordinators.home import InternalTopic
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other, rare_rounds
+from simulation.faults import CrashAtOperation
 
-SCENARIO = Scenario(workloads=("transactions", "transactions v2"), kinds=("crash at sync",))
+SCENARIO = Scenario(
+    workloads=("transactions", "transactions v2"),
+    topics=("lasting",),
+    partitions=1,
+    settings=(("transaction.state.log.num.partitions", "1"),),
+    draw=one_after_the_other(
+        lambda chance, at_s: CrashAtOperation(at_s, chance.randrange(3), keeps_power=False, only="sync"),
+        gap_s=(0.0, 0.0),
+        times=15,
+    ),
+    tune=rare_rounds,
+)
 
 
 def plant(patch: Patch) -> None:

@@ -2,7 +2,7 @@
 
 Promise  a topic that was deleted and made anew begins empty.
 Found    a kill between the deletion in the store and the renaming of the folder, with the topic made anew before or
-         after it; a slow disk holds the renaming up.
+         after it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,22 @@ from headpond.model import TopicId
 from headpond.ports import FileSystem
 from headpond.storage.folder import data_folder
 from headpond.storage.log import segment_files
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import ClockDrift, CrashAtOperation, KillClient
 
 SCENARIO = Scenario(
-    workloads=("plain", "idempotent", "consumers", "admin"),
-    kinds=("kill", "crash at name", "slow disk"),
+    workloads=("idempotent", "transactions v2", "consumers", "admin"),
     topics=("passing",),
     partitions=1,
+    draw=one_after_the_other(
+        # The administrator's pauses are shorter: more topics are deleted and made anew.
+        lambda chance, at_s: ClockDrift(at_s, "c-admin", 3.0, 2.0),
+        *[lambda chance, at_s: CrashAtOperation(at_s, 0, keeps_power=True, only="name")] * 2,
+        # A consumer that starts looks at the new topic at once.
+        lambda chance, at_s: KillClient(at_s, "c-consumers", 0.05),
+        gap_s=(0.4, 0.5),
+        times=14,
+    ),
 )
 
 

@@ -14,14 +14,21 @@ from headpond.storage.log.time_index import TimeIndex
 from headpond.storage.recovery import index_files
 from headpond.storage.recovery.index_files import IndexFiles
 from headpond.storage.recovery.scan import ScannedSegment
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import RottenIndex, Stop
 
 SCENARIO = Scenario(
     workloads=("plain", "idempotent", "consumers"),
-    kinds=("stop", "rotten index"),
     topics=("lasting",),
-    configs=(("index.interval.bytes", "100"), ("internal.segment.bytes", "100000")),
+    partitions=1,
+    configs=(("index.interval.bytes", "0"), ("internal.segment.bytes", "100000")),
     settings=(("log.roll.ms", "604800000"),),
+    draw=one_after_the_other(
+        lambda chance, at_s: Stop(at_s, 0.1),
+        lambda chance, at_s: RottenIndex(at_s, chance.randrange(1 << 30)),
+        gap_s=(0.6, 1.0),
+        times=12,
+    ),
 )
 
 

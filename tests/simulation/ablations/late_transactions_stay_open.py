@@ -9,7 +9,7 @@ from __future__ import annotations
 from headpond.coordination.transactions.upkeep import Upkeep
 from simulation.ablations.planting import Patch, Scenario
 
-SCENARIO = Scenario(workloads=("transactions", "transactions v2"), kinds=("kill client",))
+SCENARIO = Scenario(workloads=("transactions", "transactions v2"), topics=("lasting",), partitions=3)
 
 
 def plant(patch: Patch) -> None:

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from headpond.coordination.transactions import markers
 from headpond.model import ErrorCode
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import FullDisk
 
 SCENARIO = Scenario(
     workloads=("transactions", "transactions v2"),
-    kinds=("full disk", "failed write", "kill", "crash at operation"),
+    topics=("lasting",),
+    partitions=4,
+    draw=one_after_the_other(
+        lambda chance, at_s: FullDisk(at_s, chance.randrange(1_000), 0.5), gap_s=(0.0, 0.0), times=15
+    ),
 )
 
 

@@ -7,9 +7,20 @@ Found    a power cut that tears the last write of a log: garbage is read, or a r
 from __future__ import annotations
 
 from headpond.storage.recovery import scan
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other, rare_rounds
+from simulation.faults import CrashAtOperation
 
-SCENARIO = Scenario(workloads=("plain", "idempotent"), kinds=("crash at sync",))
+SCENARIO = Scenario(
+    workloads=("plain", "idempotent"),
+    topics=("lasting",),
+    partitions=1,
+    draw=one_after_the_other(
+        lambda chance, at_s: CrashAtOperation(at_s, chance.randrange(3), keeps_power=False, only="sync"),
+        gap_s=(0.0, 0.0),
+        times=18,
+    ),
+    tune=rare_rounds,
+)
 
 
 class _AnyCrc:

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from headpond.coordination.groups import offsets
 from headpond.coordination.groups.machine import GroupMachine
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import ClockDrift
 
-SCENARIO = Scenario(workloads=("offsets", "admin"), topics=("lasting", "passing"), partitions=1)
+SCENARIO = Scenario(
+    workloads=("offsets", "admin"),
+    topics=("passing",),
+    partitions=1,
+    # The administrator's pauses are shorter: more topics are deleted and made anew.
+    draw=one_after_the_other(lambda chance, at_s: ClockDrift(at_s, "c-admin", 3.0, 3.0), gap_s=(0.0, 0.0), times=6),
+)
 
 
 def plant(patch: Patch) -> None:

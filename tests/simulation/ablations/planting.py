@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from headpond.storage.commit import group_commit, journal
+from headpond.storage.commit import checkpoint_rounds, group_commit, journal
 from simulation.faults import Fault
 from simulation.harness.chance import stream
 from simulation.plan import Options, draw_plan, draw_settings, draw_topics
@@ -61,7 +61,7 @@ class Scenario(NamedTuple):
     draw: Draw | None = None
     """The plan of faults, where their order matters; else any of ``kinds`` at any time."""
     tune: Callable[[Patch], None] | None = None
-    """Smaller limits of the product, so that little load is enough; in force with the bug and without."""
+    """Other limits of the product, so that little load is enough; in force with the bug and without."""
 
     def options(self, seed: int) -> Options:
         chance = stream(seed, "options")
@@ -131,6 +131,11 @@ def journal_soon(patch: Patch) -> None:
     """Two dirty logs are many: for the journal, not for checkpoint rounds, which would sync everything then."""
     patch.set(group_commit, "SYNC_ALL_FROM_LOGS", 2)
     patch.set(journal, "MANY_LOGS", 2)
+
+
+def rare_rounds(patch: Patch) -> None:
+    """Checkpoint rounds sync little: a crash at a sync is mostly one at a log's."""
+    patch.set(checkpoint_rounds, "INTERVAL_S", 5.0)
 
 
 def _with(entries: tuple[tuple[str, str], ...], others: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:

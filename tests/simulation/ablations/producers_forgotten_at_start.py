@@ -9,9 +9,17 @@ from __future__ import annotations
 from headpond.storage.log import changes, log
 from headpond.storage.producers.producers import ProducerStates
 from headpond.storage.recovery.recovery import Recovered
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import Kill, SlowDisk
 
-SCENARIO = Scenario(workloads=("idempotent",), kinds=("kill", "slow disk"), topics=("lasting",))
+SCENARIO = Scenario(
+    workloads=("idempotent",),
+    topics=("lasting",),
+    partitions=1,
+    draw=one_after_the_other(
+        lambda chance, at_s: SlowDisk(at_s, 0.1, 0.6), lambda chance, at_s: Kill(at_s, 0.1), gap_s=(0.2, 0.5), times=12
+    ),
+)
 
 
 def plant(patch: Patch) -> None:

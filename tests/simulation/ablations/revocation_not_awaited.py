@@ -7,9 +7,23 @@ Found    a member that learns late what it has to give up, on a slow link, while
 from __future__ import annotations
 
 from headpond.coordination.groups.consumer import reconciliation
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import ClockDrift, SlowLink
 
-SCENARIO = Scenario(workloads=("consumer members",), kinds=("slow link", "cut", "pause client"))
+SCENARIO = Scenario(
+    workloads=("consumer members",),
+    topics=("lasting", "compacted"),
+    partitions=12,
+    settings=(("group.consumer.heartbeat.interval.ms", "200"),),
+    draw=one_after_the_other(
+        lambda chance, at_s: SlowLink(at_s, "b1", "c-consumer members", 3.0, 0.3),
+        lambda chance, at_s: SlowLink(at_s, "c-consumer members", "b1", 3.0, 0.3),
+        # They come and go more often.
+        lambda chance, at_s: ClockDrift(at_s, "c-consumer members", 1.5, 3.0),
+        gap_s=(0.0, 0.0),
+        times=9,
+    ),
+)
 
 
 def plant(patch: Patch) -> None:

@@ -9,9 +9,21 @@ from __future__ import annotations
 from headpond.storage.log import changes
 from headpond.storage.log.segment import Segment
 from headpond.storage.recovery.scan import ScannedSegment
-from simulation.ablations.planting import Patch, Scenario
+from simulation.ablations.planting import Patch, Scenario, one_after_the_other
+from simulation.faults import Kill, KillClient
 
-SCENARIO = Scenario(workloads=("plain", "idempotent", "consumers"), kinds=("kill", "stop"))
+SCENARIO = Scenario(
+    workloads=("plain", "consumers"),
+    topics=("lasting",),
+    partitions=3,
+    draw=one_after_the_other(
+        lambda chance, at_s: Kill(at_s, 0.05),
+        # A consumer that starts searches at once; what is appended meanwhile hides the bug.
+        *[lambda chance, at_s: KillClient(at_s, "c-consumers", 0.05)] * 4,
+        gap_s=(0.2, 0.3),
+        times=12,
+    ),
+)
 
 
 def plant(patch: Patch) -> None:
