@@ -27,7 +27,7 @@ MARKER_BYTES = 128
 """More than a marker takes."""
 
 
-def _nobody_listens(high_watermark: int) -> None:
+def _nobody_listens(offset: int) -> None:
     pass
 
 
@@ -40,6 +40,7 @@ class Partition:
         "leader_epoch",
         "log",
         "on_high_watermark",
+        "on_log_start",
         "tp",
     )
 
@@ -51,6 +52,7 @@ class Partition:
         self.high_watermark = log.log_end_offset
         log.producers.on_high_watermark(self.high_watermark)  # transactions that recovery saw end are decided
         self.on_high_watermark: Callable[[int], None] = _nobody_listens
+        self.on_log_start: Callable[[int], None] = _nobody_listens
         self._commits = commits
         self._follows_flush = follows_flush
         log.on_flushed = self._advance
@@ -201,3 +203,4 @@ class Partition:
     def _log_start_moved(self, log_start_offset: int) -> None:
         if self.high_watermark < log_start_offset:
             self.high_watermark = log_start_offset
+        self.on_log_start(log_start_offset)

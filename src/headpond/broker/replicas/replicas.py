@@ -37,6 +37,17 @@ class FetchWaiter(Protocol):
     def news(self, replica: Replica) -> None: ...
 
 
+class Watcher(Protocol):
+    """Wants to know that a fetch of this partition may find something else than the last one did, whether or not a
+    fetch waits. It leaves ``Replica.watchers`` when it has heard all that it wants to hear."""
+
+    def note(self, replica: Replica) -> None:
+        """There is something else; nobody is answered for it."""
+
+    def news(self, replica: Replica) -> None:
+        """There is something that may answer a fetch which waits."""
+
+
 class LeadershipListener(Protocol):
     """Whoever answers for the partitions of a topic while this broker leads them: coordinators."""
 
@@ -65,7 +76,7 @@ class FetchWakes:
             while self._due:
                 replica = next(iter(self._due))
                 del self._due[replica]
-                waiters = list(replica.fetch_waiters)
+                waiters: list[FetchWaiter | Watcher] = [*replica.fetch_waiters, *replica.watchers]
                 for at in range(0, len(waiters), FETCHES_PER_SLICE):
                     await asyncio.sleep(0)
                     for waiter in waiters[at : at + FETCHES_PER_SLICE]:
@@ -77,7 +88,7 @@ class FetchWakes:
 class Replica:
     """A partition and the requests parked at it."""
 
-    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition", "produce_waiters")
+    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition", "produce_waiters", "watchers")
 
     def __init__(self, partition: Partition, wakes: FetchWakes) -> None:
         self.partition = partition
@@ -85,14 +96,23 @@ class Replica:
         # (end offset that must become visible, who waits, the waiter's own number for this partition), in append order
         self.produce_waiters: deque[tuple[int, ProduceWaiter, int]] = deque()
         self.fetch_waiters: dict[FetchWaiter, None] = {}
+        self.watchers: dict[Watcher, None] = {}
         self.appended_bytes = 0  # by producers, since the start: for the metrics
         partition.on_high_watermark = self._advanced
+        partition.on_log_start = self._log_start_moved
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody has read all that is visible, and wants what comes next: its flush should not be late."""
+        return bool(self.fetch_waiters or self.watchers)
 
     def _advanced(self, high_watermark: int) -> None:
         waiters = self.produce_waiters
         while waiters and waiters[0][0] <= high_watermark:
             _, waiter, index = waiters.popleft()
             waiter.reached(index)
+        if self.watchers:
+            self._tell_watchers()
         if self.fetch_waiters:
             self.tell_fetchers()
 
@@ -108,7 +128,26 @@ class Replica:
         waiters, self.produce_waiters = self.produce_waiters, deque()
         for _, waiter, index in waiters:
             waiter.lost(index)
+        self._tell_watchers()
         self.tell_fetchers()
+
+    # --- fetch sessions: they know at once what has changed, however many of them are answered in slices
+
+    def note_watchers(self) -> None:
+        for watcher in list(self.watchers):
+            watcher.note(self)
+
+    def _tell_watchers(self) -> None:
+        if len(self.watchers) > FETCHES_PER_SLICE:
+            self.note_watchers()
+            if self.watchers:
+                self._wakes.later(self)
+            return
+        for watcher in list(self.watchers):
+            watcher.news(self)
+
+    def _log_start_moved(self, log_start_offset: int) -> None:
+        self.note_watchers()
 
 
 class Replicas:
@@ -200,6 +239,7 @@ class Replicas:
             replica = self._replicas.get(tp) or self._add(tp, topic_id, configs)
             if state.leader == self._broker_id:
                 replica.partition.lead(state.leader_epoch)
+                replica.note_watchers()
                 if (listener := self._listeners.get(tp.topic)) is not None:
                     listener.lead(tp.partition, state.leader_epoch)
             else:
