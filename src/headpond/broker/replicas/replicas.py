@@ -224,16 +224,20 @@ class Replicas:
     def apply(self, delta: Delta) -> None:
         """Make the partitions what the image says; called on the loop right after the image changed."""
         kept: list[tuple[TopicPartition, TopicId, PartitionState]] = []
-        gone: list[TopicPartition] = []
+        gone: dict[TopicPartition, Replica] = {}
         for change in delta.partitions:
             tp = TopicPartition(change.topic, change.partition)
             if change.after is None or self._broker_id not in change.after.replicas:
-                if self._drop(tp):
-                    gone.append(tp)
+                if (dropped := self._drop(tp)) is not None:
+                    gone[tp] = dropped
             else:
                 kept.append((tp, change.topic_id, change.after))
         if gone:
-            self._tasks.spawn(f"delete {len(gone)} log(s) of {gone[0].topic}", self._logs.delete(*gone))
+            for replica in gone.values():
+                replica.note_watchers()  # whoever is told of one finds all of them gone
+            for replica in gone.values():
+                replica.fail_waiters()
+            self._tasks.spawn(f"delete {len(gone)} log(s) of {next(iter(gone)).topic}", self._logs.delete(*gone))
         configs: dict[str, LogConfig] = {}
         for tp, topic_id, state in kept:
             replica = self._replicas.get(tp) or self._add(tp, topic_id, configs)
@@ -273,18 +277,18 @@ class Replicas:
         self._topics.setdefault(tp.topic, {})[tp.partition] = replica
         return replica
 
-    def _drop(self, tp: TopicPartition) -> bool:
+    def _drop(self, tp: TopicPartition) -> Replica | None:
+        """The caller fails its waiters."""
         replica = self._replicas.pop(tp, None)
         if replica is None:
-            return False
+            return None
         siblings = self._topics[tp.topic]
         del siblings[tp.partition]
         if not siblings:
             del self._topics[tp.topic]
         replica.partition.resign(replica.partition.leader_epoch)
         self._tell_resigned(tp)
-        replica.fail_waiters()
-        return True
+        return replica
 
     def _tell_resigned(self, tp: TopicPartition) -> None:
         if (listener := self._listeners.get(tp.topic)) is not None:

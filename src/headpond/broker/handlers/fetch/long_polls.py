@@ -61,7 +61,7 @@ class LongPolls:
 
         wait = SessionWait(
             session,
-            min_bytes=fetch.min_bytes,
+            min_bytes=fetch.bytes_awaited,
             read_committed=fetch.read_committed,
             new_bytes=lambda wanted, replica: self._reader.new_bytes(fetch, wanted, replica),
             wake=wake,
@@ -84,7 +84,7 @@ class LongPolls:
 
     def _at_its_partitions(self, fetch: Fetch, reading: Reading, slot: Slot, count: int) -> ParkedFetch:
         replicas = reading.replicas
-        bytes_missing = fetch.min_bytes - reading.size_bytes
+        bytes_missing = fetch.bytes_awaited - reading.size_bytes
         if fetch.read_committed and any(map(has_undecided, replicas)):
             bytes_missing = 1  # what a marker will make visible is appended already, and would not be counted
         parked = ParkedFetch(bytes_missing, lambda force: self._wake(fetch, slot, None, count, force=force))

@@ -83,6 +83,11 @@ class Fetch:
         """Of all that it would be answered with."""
         return len(self.wanted) if self.standing is None else len(self.standing.partitions)
 
+    @property
+    def bytes_awaited(self) -> int:
+        """A fetch that does not want to wait, and does, waits for a flush: whatever that brings is enough."""
+        return self.min_bytes if self.max_wait_ms > 0 else 1
+
     def endpoint(self) -> Endpoint:
         """This broker, as the connection's listener calls it: the leader hint of an answer."""
         listener = self.connection.listener

@@ -128,7 +128,7 @@ class WideFetches:
                 wait.leave()
 
     async def _serve_parked(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
-        wait = _Wait(fetch.min_bytes - reading.size_bytes)
+        wait = _Wait(fetch.bytes_awaited - reading.size_bytes)
         parked, count = wait.parked, len(fetch.wanted)
         slot.on_abandoned = wait.abandon
         try:
