@@ -139,6 +139,8 @@ class Twins:
         self._epochs = dict.fromkeys(self.places, 0)
         self._sequences: dict[tuple[TopicPartition, int], int] = {}
         self.offsets = dict.fromkeys(self.places, 0)  # the consumer's
+        self.asked: dict[TopicPartition, int] = {}  # what it last said of them
+        self.counts_bytes = False
         self.session_id = self.session_epoch = 0
 
     async def start(self) -> None:
