@@ -242,9 +242,7 @@ class Twins:
         replica = self._led(tp)
         if replica is not None and replica.partition.log.active is not None:
             log = replica.partition.log
-            await self.clock.run_until(
-                asyncio.ensure_future(log.advance_log_start(replica.partition.high_watermark))
-            )
+            await self.clock.run_until(asyncio.ensure_future(log.advance_log_start(replica.partition.high_watermark)))
 
     def _led(self, tp: TopicPartition) -> Replica | None:
         replica = self.replicas.get(tp)

@@ -271,7 +271,7 @@ def test_a_session_for_which_there_is_no_memory_is_answered_as_one_that_was_evic
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.handlers.fetch.sessions.SESSIONS_BYTES_MAX", 300 * MANY)
+        monkeypatch.setattr("headpond.broker.handlers.fetch.sessions.SESSIONS_BYTES_MAX", 400 * MANY)
         client = world.client()
         client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
         session_id = (await client.answer()).session_id

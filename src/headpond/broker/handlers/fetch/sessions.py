@@ -27,9 +27,10 @@ NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 SESSIONS_BYTES_MAX = 67_108_864
-"""What all sessions together may remember: 200,000 partitions or so."""
-PARTITION_BYTES = 256
-"""What a session's memory of one partition takes, about, besides the topic's name."""
+"""What all sessions together may remember: 170,000 partitions or so."""
+PARTITION_BYTES = 384
+"""What a session's memory of one partition takes, about, besides the topic's name; its places among what has changed and
+at its replica included."""
 
 
 def remembered_bytes(partitions: Iterable[Key]) -> int:
