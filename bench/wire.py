@@ -78,9 +78,16 @@ class Wire:
         self._sock.close()
 
     def ask(self, api: int, version: int, body: bytes) -> bytes:
+        self.send(api, version, body)
+        return self.receive()
+
+    def send(self, api: int, version: int, body: bytes) -> None:
         self._correlation += 1
         request = struct.pack(">hhi", api, version, self._correlation) + text("bench") + body
         self._sock.sendall(struct.pack(">i", len(request)) + request)
+
+    def receive(self) -> bytes:
+        """The answer to what was sent last."""
         (size,) = struct.unpack(">i", self._exactly(4))
         answer = self._exactly(size)
         if struct.unpack_from(">i", answer)[0] != self._correlation:

@@ -44,6 +44,7 @@ class Partition:
         "leader_epoch",
         "log",
         "on_high_watermark",
+        "on_log_start",
         "tp",
     )
 
@@ -55,6 +56,7 @@ class Partition:
         self.high_watermark = log.log_end_offset
         log.producers.on_high_watermark(self.high_watermark)  # transactions that recovery saw end are decided
         self.on_high_watermark: Callable[[], None] = _nobody_listens
+        self.on_log_start: Callable[[], None] = _nobody_listens
         self._commits = commits
         self._follows_flush = follows_flush
         self._deadlines = deadlines
@@ -241,3 +243,4 @@ class Partition:
     def _log_start_moved(self, log_start_offset: int) -> None:
         if self.high_watermark < log_start_offset:
             self.high_watermark = log_start_offset
+        self.on_log_start()

@@ -12,7 +12,8 @@ import pytest
 from headpond.broker.handlers.fetch import wide as fetch_wide
 from headpond.broker.handlers.fetch.fetch import FetchHandler
 from headpond.broker.handlers.fetch.read import FetchReader
-from headpond.broker.handlers.fetch.sessions import FetchSession, FetchSessions
+from headpond.broker.handlers.fetch.session import FetchSession
+from headpond.broker.handlers.fetch.sessions import FetchSessions
 from headpond.broker.handlers.fetch.wanted import FetchOpener
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.server import Server

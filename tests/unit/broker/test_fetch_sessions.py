@@ -10,15 +10,8 @@ from typing import Any
 import pytest
 
 from headpond.broker.handlers.fetch import sessions as fetch_sessions
-from headpond.broker.handlers.fetch.sessions import (
-    EPOCH_MAX,
-    PARTITION_BYTES,
-    FetchPartition,
-    FetchSession,
-    FetchSessions,
-    Key,
-    remembered_bytes,
-)
+from headpond.broker.handlers.fetch.session import EPOCH_MAX, FetchPartition, FetchSession, Key
+from headpond.broker.handlers.fetch.sessions import PARTITION_BYTES, FetchSessions, remembered_bytes
 from headpond.broker.handlers.fetch.wire import PartitionData
 from headpond.broker.requests.letting_go import DROPPED_AT_ONCE
 from headpond.coordination.slices import Work

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headpond.broker.handlers.fetch.sessions import FetchPartition
+from headpond.broker.handlers.fetch.session import FetchPartition
 from headpond.broker.handlers.fetch.wire import Endpoint, PartitionData, encode
 from headpond.protocol.apis import response_encoder
 from headpond.protocol.schema.fetch import FetchResponse

@@ -366,6 +366,8 @@ def test_a_topic_named_twice_is_not_enlarged_and_validating_changes_nothing() ->
 class Only:
     """Allows what is listed, on topics; nothing on the cluster."""
 
+    generation = 0
+
     def __init__(self, *allowed: tuple[Operation, str]) -> None:
         self._allowed = allowed
 

@@ -42,6 +42,8 @@ OfBroker = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction
 class Rules:
     """Allows everything but some."""
 
+    generation = 0
+
     def __init__(self, *forbidden: tuple[Operation, ResourceType, str]) -> None:
         self.forbidden = forbidden
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from headpond.broker.handlers.fetch import sessions as fetch_sessions
 from headpond.broker.handlers.fetch import wanted as fetch_open
 from headpond.broker.handlers.fetch import wide as fetch_wide
 from headpond.broker.handlers.fetch.read import FetchReader
-from headpond.broker.handlers.fetch.sessions import FetchPartition
+from headpond.broker.handlers.fetch.session import FetchPartition
 from headpond.broker.requests import letting_go, turns
 from headpond.protocol.errors import MalformedMessage
 from headpond.protocol.frame import FrameReader
@@ -270,7 +271,7 @@ def test_a_session_for_which_there_is_no_memory_is_answered_as_one_that_was_evic
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def test(world: FetchWorld) -> None:
-        monkeypatch.setattr("headpond.broker.handlers.fetch.sessions.SESSIONS_BYTES_MAX", 300 * MANY)
+        monkeypatch.setattr("headpond.broker.handlers.fetch.sessions.SESSIONS_BYTES_MAX", 400 * MANY)
         client = world.client()
         client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
         session_id = (await client.answer()).session_id
@@ -361,7 +362,8 @@ def test_what_a_wide_fetch_asked_for_is_freed_in_slices(what: str, monkeypatch: 
             client.send(*range(MANY), max_wait_ms=0, session_epoch=0)
             fields |= {"session_id": (await client.answer()).session_id, "session_epoch": 1}
         monkeypatch.setattr(fetch_open, "FetchPartition", Asked)
-        monkeypatch.setattr(letting_go, "DROPPED_AT_ONCE", IN_ONE_SLICE)
+        for module in (letting_go, fetch_sessions):
+            monkeypatch.setattr(module, "DROPPED_AT_ONCE", IN_ONE_SLICE)
         if what == "unknown session":
             fields |= {"session_id": 77, "session_epoch": 1}
         elif what == "no isolation level":

@@ -72,16 +72,18 @@ class ParkedFetch:
 
     def news(self, replica: Replica) -> None:
         """That partition's high watermark moved, or its leadership did."""
-        if self._bytes_missing > 1 and replica.partition.is_leader:
-            seen_segment, seen_bytes = self._seen[replica]
-            segment, size_bytes = self._seen[replica] = replica.partition.visible_end
-            if segment is not None and segment is seen_segment and size_bytes >= seen_bytes:
-                self._bytes_missing -= size_bytes - seen_bytes
-                if self._bytes_missing > 0:
-                    return
-            else:  # in another segment: not counted, so it is looked at now and with all that comes
-                self._bytes_missing = 1
-        self._try(force=False)
+        if not (self._bytes_missing > 1 and replica.partition.is_leader and self._are_missing_still(replica)):
+            self._try(force=False)
+
+    def _are_missing_still(self, replica: Replica) -> bool:
+        """Count what has become visible there."""
+        seen_segment, seen_bytes = self._seen[replica]
+        segment, size_bytes = self._seen[replica] = replica.partition.visible_end
+        if segment is not None and segment is seen_segment and size_bytes >= seen_bytes:
+            self._bytes_missing -= size_bytes - seen_bytes
+            return self._bytes_missing > 0
+        self._bytes_missing = 1  # in another segment: not counted, so it is looked at now and with all that comes
+        return False
 
     def time_is_up(self) -> None:
         self._try(force=True)

@@ -30,6 +30,17 @@ class FetchWaiter(Protocol):
     def news(self, replica: Replica) -> None: ...
 
 
+class Watcher(Protocol):
+    """Wants to know that a fetch of this partition may find something else than the last one did, whether or not a
+    fetch waits. It leaves ``Replica.watchers`` when it has heard all that it wants to hear."""
+
+    def note(self, replica: Replica) -> None:
+        """There is something else; nobody is answered for it."""
+
+    def news(self, replica: Replica) -> None:
+        """There is something that may answer a fetch which waits."""
+
+
 class LeadershipListener(Protocol):
     """Whoever answers for the partitions of a topic while this broker leads them: coordinators."""
 
@@ -58,7 +69,7 @@ class FetchWakes:
             while self._due:
                 replica = next(iter(self._due))
                 del self._due[replica]
-                waiters = list(replica.fetch_waiters)
+                waiters: list[FetchWaiter | Watcher] = [*replica.fetch_waiters, *replica.watchers]
                 for at in range(0, len(waiters), FETCHES_PER_SLICE):
                     await asyncio.sleep(0)
                     for waiter in waiters[at : at + FETCHES_PER_SLICE]:
@@ -70,16 +81,25 @@ class FetchWakes:
 class Replica:
     """A partition and the fetches parked at it."""
 
-    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition")
+    __slots__ = ("_wakes", "appended_bytes", "fetch_waiters", "partition", "watchers")
 
     def __init__(self, partition: Partition, wakes: FetchWakes) -> None:
         self.partition = partition
         self._wakes = wakes
         self.fetch_waiters: dict[FetchWaiter, None] = {}
+        self.watchers: dict[Watcher, None] = {}
         self.appended_bytes = 0  # by producers, since the start: for the metrics
         partition.on_high_watermark = self._advanced
+        partition.on_log_start = self.note_watchers
+
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody has read all that is visible, and wants what comes next: its flush should not be late."""
+        return bool(self.fetch_waiters or self.watchers)
 
     def _advanced(self) -> None:
+        if self.watchers:
+            self._tell_watchers()
         if self.fetch_waiters:
             self.tell_fetchers()
 
@@ -93,7 +113,23 @@ class Replica:
     def fail_waiters(self) -> None:
         """The partition is gone or led elsewhere: nobody will be answered by waiting."""
         self.partition.fail_waits()
+        self._tell_watchers()
         self.tell_fetchers()
+
+    # --- fetch sessions: they know at once what has changed, however many of them are answered in slices
+
+    def note_watchers(self) -> None:
+        for watcher in list(self.watchers):
+            watcher.note(self)
+
+    def _tell_watchers(self) -> None:
+        if len(self.watchers) > FETCHES_PER_SLICE:
+            self.note_watchers()
+            if self.watchers:
+                self._wakes.later(self)
+            return
+        for watcher in list(self.watchers):
+            watcher.news(self)
 
 
 class Replicas:
@@ -168,21 +204,26 @@ class Replicas:
     def apply(self, delta: Delta) -> None:
         """Make the partitions what the image says; called on the loop right after the image changed."""
         kept: list[tuple[TopicPartition, TopicId, PartitionState]] = []
-        gone: list[TopicPartition] = []
+        gone: dict[TopicPartition, Replica] = {}
         for change in delta.partitions:
             tp = TopicPartition(change.topic, change.partition)
             if change.after is None or self._broker_id not in change.after.replicas:
-                if self._drop(tp):
-                    gone.append(tp)
+                if (dropped := self._drop(tp)) is not None:
+                    gone[tp] = dropped
             else:
                 kept.append((tp, change.topic_id, change.after))
         if gone:
-            self._tasks.spawn(f"delete {len(gone)} log(s) of {gone[0].topic}", self._logs.delete(*gone))
+            for replica in gone.values():
+                replica.note_watchers()  # whoever is told of one finds all of them gone
+            for replica in gone.values():
+                replica.fail_waiters()
+            self._tasks.spawn(f"delete {len(gone)} log(s) of {next(iter(gone)).topic}", self._logs.delete(*gone))
         configs: dict[str, LogConfig] = {}
         for tp, topic_id, state in kept:
             replica = self._replicas.get(tp) or self._add(tp, topic_id, configs)
             if state.leader == self._broker_id:
                 replica.partition.lead(state.leader_epoch)
+                replica.note_watchers()
                 if (listener := self._listeners.get(tp.topic)) is not None:
                     listener.lead(tp.partition, state.leader_epoch)
             else:
@@ -216,18 +257,18 @@ class Replicas:
         self._topics.setdefault(tp.topic, {})[tp.partition] = replica
         return replica
 
-    def _drop(self, tp: TopicPartition) -> bool:
+    def _drop(self, tp: TopicPartition) -> Replica | None:
+        """The caller fails its waiters."""
         replica = self._replicas.pop(tp, None)
         if replica is None:
-            return False
+            return None
         siblings = self._topics[tp.topic]
         del siblings[tp.partition]
         if not siblings:
             del self._topics[tp.topic]
         replica.partition.resign(replica.partition.leader_epoch)
         self._tell_resigned(tp)
-        replica.fail_waiters()
-        return True
+        return replica
 
     def _tell_resigned(self, tp: TopicPartition) -> None:
         if (listener := self._listeners.get(tp.topic)) is not None:

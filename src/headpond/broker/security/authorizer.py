@@ -57,6 +57,10 @@ OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
 
 
 class Authorizer(Protocol):
+    @property
+    def generation(self) -> int:
+        """Grows whenever what is allowed may have changed: who goes by an earlier answer compares it."""
+
     def allows(self, principal: Principal, host: str, operation: Operation, kind: ResourceType, name: str) -> bool: ...
 
     def allows_somewhere(self, principal: Principal, host: str, operation: Operation, kind: ResourceType) -> bool:
@@ -64,6 +68,8 @@ class Authorizer(Protocol):
 
 
 class AllowAll:
+    generation = 0
+
     def allows(self, principal: Principal, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
         return True
 

@@ -4,7 +4,8 @@ Behaviour   Reads whole batches below the high watermark (read_committed: below 
             batch even if it is larger than every limit. Answered at once when min_bytes are there, a partition has an
             error, a log has diverged, or max_wait is 0; otherwise parked until an append (a flush, with
             headpond.flush=ack) brings enough, or the wait is over. Data that is not in memory is read by a worker;
-            no other request waits for it. A fetch of many partitions is served in slices (``wide``).
+            no other request waits for it. A request of a session reads and waits for what has changed (``session``).
+            A fetch that reads many partitions is served in slices (``wide``).
 Versions    v5 log start offset · v7 sessions (KIP-227) · v9 current leader epoch (KIP-320) · v11 rack (KIP-392) · v12
             flexible, last fetched epoch and diverging epoch (KIP-595) · v13 topic ids (KIP-516) · v15 replica state
             (KIP-903) · v16 leader hints (KIP-951) · v17 directory ids (KIP-853) · v18 high watermark of followers
@@ -13,16 +14,21 @@ Not done    fetches of followers (replica ids): refused until there are replicas
 
 from __future__ import annotations
 
-from headpond.broker.handlers.fetch.answer import answer, response, told
-from headpond.broker.handlers.fetch.read import FetchReader, Reading, awaits_flush
+from headpond.broker.handlers.fetch.answer import answer
+from headpond.broker.handlers.fetch.long_polls import FLUSH_WAIT_MS, LongPolls, is_enough
+from headpond.broker.handlers.fetch.read import (
+    FetchReader,
+    Reading,
+    awaits_flush,
+    awaits_flush_where_it_stands,
+)
 from headpond.broker.handlers.fetch.wanted import Fetch, FetchOpener, TooWide, asked_partitions
-from headpond.broker.handlers.fetch.wide import FLUSH_WAIT_MS, WideFetches, has_undecided, is_enough
+from headpond.broker.handlers.fetch.wide import WideFetches
 from headpond.broker.handlers.fetch.wire import encode, failed_response
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.slots import Slot
 from headpond.broker.net.timing import serve_timed
-from headpond.broker.replicas.parked_fetch import ParkedFetch, ParkedRoom
-from headpond.broker.requests.turns import LARGE_REQUEST_BYTES, Turns
+from headpond.broker.requests.turns import LARGE_REQUEST_BYTES, PARTITIONS_PER_SLICE, Turns
 from headpond.model import ErrorCode
 from headpond.ports import Clock, Tasks, Workers
 from headpond.protocol.apis import request_decoder
@@ -52,12 +58,13 @@ class FetchHandler:
         self._turns = turns
         self._clock = clock
         self._tasks = tasks
-        self._room = ParkedRoom()
-        self._wide = WideFetches(opener, reader, self._room, turns, clock, workers, meter)
+        self._polls = LongPolls(reader, clock, tasks)
+        self._polls.serve_wide = self._serve_wide
+        self._wide = WideFetches(opener, reader, self._polls, turns, clock, workers, meter)
 
     @property
     def parked_count(self) -> int:
-        return self._room.count
+        return self._polls.room.count
 
     def receive(
         self,
@@ -94,23 +101,34 @@ class FetchHandler:
         if isinstance(fetch, TooWide):
             self._receive_wide(connection, view, start, end, version, correlation_id)
             return
-        if fetch.is_wide:
-            self._turns.queue(connection, "a wide fetch", self._wide.serve(fetch, connection.park()))
+        if fetch.is_wide or self._reader.due_count(fetch) > PARTITIONS_PER_SLICE:
+            self._serve_wide(fetch, connection.park())
             return
-        reading = self._reader.read(fetch, fetch.wanted)
-        if reading.missing:
-            reading.end()
+        reading = self._reader.look(fetch)
         if reading.cold:
-            self._tasks.spawn("read cold data", self._read_cold(fetch, connection.park(), reading))
+            self._tasks.spawn("read cold data", self._polls.read_cold(fetch, connection.park(), reading))
         elif not is_enough(fetch, reading):
-            self._park(fetch, reading, fetch.max_wait_ms)
-        elif (
-            reading.size_bytes == 0 and not reading.is_urgent and awaits_flush(fetch, reading.results, reading.replicas)
+            self._polls.park(fetch, reading, connection.park(), fetch.max_wait_ms)
+        elif reading.size_bytes or reading.is_urgent:
+            answer(fetch, reading.results, None)
+        else:
+            self._found_nothing(fetch, reading)
+
+    def _found_nothing(self, fetch: Fetch, reading: Reading) -> None:
+        """What was acknowledged before this request must be found by it, as it would be in Kafka, though it does not
+        want to wait."""
+        standing = fetch.standing.partitions if fetch.standing is not None else {}
+        if len(standing) > PARTITIONS_PER_SLICE:
+            self._serve_wide(fetch, fetch.connection.park())
+        elif awaits_flush(fetch, reading.results, reading.replicas) or awaits_flush_where_it_stands(
+            fetch, standing.values()
         ):
-            # What was acknowledged before this request must be found by it, as it would be in Kafka.
-            self._park(fetch, reading, max(fetch.max_wait_ms, FLUSH_WAIT_MS))
+            self._polls.park(fetch, reading, fetch.connection.park(), max(fetch.max_wait_ms, FLUSH_WAIT_MS))
         else:
             answer(fetch, reading.results, None)
+
+    def _serve_wide(self, fetch: Fetch, slot: Slot) -> None:
+        self._turns.queue(fetch.connection, "a wide fetch", self._wide.serve(fetch, slot))
 
     def _receive_wide(
         self, connection: Connection, view: memoryview, start: int, end: int, version: int, correlation_id: int
@@ -124,63 +142,3 @@ class FetchHandler:
         else:
             self._meter.uncount()
             self._turns.wait(connection, "a wide fetch")
-
-    async def _read_cold(self, fetch: Fetch, slot: Slot, reading: Reading) -> None:
-        """Then answer, whatever min_bytes says."""
-        try:
-            await self._reader.read_cold(fetch, reading)
-        finally:
-            answer(fetch, reading.results, slot)
-
-    # --- waiting
-
-    def _park(self, fetch: Fetch, reading: Reading, wait_ms: int) -> None:
-        connection, replicas = fetch.connection, reading.replicas
-        slot = connection.park()
-        count = len(replicas)
-        if not self._room.enter(count):
-            self._delay(fetch, slot, wait_ms)
-            return
-        bytes_missing = fetch.min_bytes - reading.size_bytes
-        if fetch.read_committed and any(map(has_undecided, replicas)):
-            bytes_missing = 1  # what a marker will make visible is appended already, and would not be counted
-        parked = ParkedFetch(bytes_missing, lambda force: self._wake(fetch, slot, force=force))
-
-        def leave() -> None:
-            self._room.leave(count)
-            parked.leave()
-
-        slot.on_abandoned = leave
-        parked.stand_at(replicas)
-        parked.wait(self._clock.call_later(wait_ms / 1000, parked.time_is_up))
-
-    def _wake(self, fetch: Fetch, slot: Slot, *, force: bool) -> bool:
-        """Try to answer a parked fetch; False: not enough yet, go on waiting."""
-        reading = self._reader.read(fetch, fetch.wanted)
-        if reading.missing:
-            reading.end()
-        if not reading.cold and not force and not is_enough(fetch, reading):
-            return False
-        self._room.leave(len(fetch.wanted))
-        slot.on_abandoned = None
-        if reading.cold:
-            self._tasks.spawn("read cold data", self._read_cold(fetch, slot, reading))
-        else:
-            answer(fetch, reading.results, slot)
-        return True
-
-    def _delay(self, fetch: Fetch, slot: Slot, wait_ms: int) -> None:
-        """No room to stand at its partitions: answer with what there is, when its time is up. The answer is kept for
-        so long: it has one batch at most."""
-        connection = fetch.connection
-        reading = self._reader.read(fetch, fetch.wanted, self._reader.begin(fetch, one_batch=True))
-        reading.end()
-        parts = response(fetch, told(fetch, reading.results))
-        connection.hold()
-
-        def answer_late() -> None:
-            slot.complete(parts)
-            connection.unhold()
-
-        timer = self._clock.call_later(wait_ms / 1000, answer_late)
-        slot.on_abandoned = timer.cancel

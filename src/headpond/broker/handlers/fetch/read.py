@@ -1,13 +1,14 @@
 """What a fetch reads: each wanted partition within the limits, from memory, or later from the device.
 
-A narrow fetch is read in one go, a wide one a slice at a time (``wide``): a ``Reading`` is how far it has come.
+A narrow fetch is read in one go, a wide one a slice at a time (``wide``): a ``Reading`` is how far it has come. Of a
+session only what may have something to tell is read (``session.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headpond.broker.handlers.fetch.sessions import FetchPartition, Key
+from headpond.broker.handlers.fetch.session import FetchPartition, Key, View
 from headpond.broker.handlers.fetch.wanted import Fetch
 from headpond.broker.handlers.fetch.wire import FIRST_WITH_LEADER_HINTS, PartitionData
 from headpond.broker.net.server import Server
@@ -61,26 +62,56 @@ class FetchReader:
         self._server = server
         self._meter = meter
 
+    def due_count(self, fetch: Fetch) -> int:
+        """How many partitions this fetch has to look at now."""
+        session = fetch.standing
+        return len(fetch.wanted) if session is None else session.due_count(self._view_of(fetch))
+
+    def list_due(self, fetch: Fetch) -> None:
+        """Have them in ``fetch.wanted``; ``end`` when all of them are read."""
+        if fetch.standing is not None:
+            fetch.view = self._view_of(fetch)
+            fetch.wanted = fetch.standing.due(fetch.view)
+
+    def look(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
+        """Read all that has to be looked at, in one go."""
+        self.list_due(fetch)
+        reading = self.read(fetch, fetch.wanted, self.begin(fetch, one_batch=one_batch))
+        self.end(fetch, reading)
+        return reading
+
+    def end(self, fetch: Fetch, reading: Reading) -> None:
+        if reading.missing:
+            reading.end()
+        if fetch.standing is not None:
+            fetch.standing.view = fetch.view
+
+    def _view_of(self, fetch: Fetch) -> View:
+        connection = fetch.connection
+        return fetch.read_committed, connection.principal, connection.peer_host, self._authorizer.generation
+
     def begin(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
         is_cut = one_batch or self._server.responses_are_piling_up
         return Reading(1 if is_cut else fetch.bytes_max)
 
-    def read(self, fetch: Fetch, wanted_now: Iterable[FetchPartition], reading: Reading | None = None) -> Reading:
-        """Read these partitions, in order; after those that were read before, if they were."""
-        if reading is None:
-            reading = Reading(1 if self._server.responses_are_piling_up else fetch.bytes_max)
+    def read(self, fetch: Fetch, wanted_now: Iterable[FetchPartition], reading: Reading) -> Reading:
+        """Read these partitions, in order, after those that were read before."""
+        session = fetch.standing
         results, found, cold = reading.results, reading.replicas, reading.cold
         bytes_left, size_bytes = reading.bytes_left, reading.size_bytes
         topic: str | bytes | None = None
         replicas: dict[int, Replica] = {}
         for wanted in wanted_now:
             data = PartitionData(wanted)
+            if session is not None:
+                session.look_again(wanted)
             try:
                 if wanted.key[0] != topic:
                     replicas = self._replicas_of(fetch, wanted)
                     topic = wanted.key[0]
                 replica = _replica_in(replicas, wanted)
             except BrokerError as failed:
+                wanted.leave()
                 self._fail(fetch, reading, data, failed, None)
                 reading.missing.append(data)
                 continue
@@ -94,6 +125,8 @@ class FetchReader:
                     reading.is_urgent = True
                     continue
                 if limit <= wanted.fetch_offset:
+                    if session is not None:
+                        session.settle(data, replica)
                     continue
                 if bytes_max < 0:
                     raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, "a negative limit")  # Kafka's answer to it
@@ -117,6 +150,22 @@ class FetchReader:
                 bytes_left = max(0, bytes_left - len(records))
         reading.bytes_left, reading.size_bytes = bytes_left, size_bytes
         return reading
+
+    def new_bytes(self, fetch: Fetch, wanted: FetchPartition, replica: Replica) -> int | None:
+        """How much there is to read of a partition; None: that is not known before it is read."""
+        partition = replica.partition
+        if fetch.read_committed and has_undecided(replica):
+            return None
+        try:
+            planned = partition.log.plan(
+                wanted.fetch_offset,
+                up_to_end_offset=partition.last_stable_offset if fetch.read_committed else partition.high_watermark,
+                size_bytes_max=max(0, min(wanted.max_bytes, fetch.bytes_max)),
+                at_least_one_batch=True,
+            )
+        except BrokerError:
+            return None
+        return planned.size_bytes if planned is not None else None
 
     async def read_cold(self, fetch: Fetch, reading: Reading) -> None:
         """Read from the device, partition by partition within the limits. What is read counts as response memory."""
@@ -246,6 +295,10 @@ def _list_aborted(data: PartitionData, replica: Replica, end_offset: int) -> Non
         data.aborted = overlapping(aborted, from_offset=data.wanted.fetch_offset, up_to_end_offset=end_offset)
 
 
+def has_undecided(replica: Replica) -> bool:
+    return replica.partition.log.producers.first_unstable_offset is not None
+
+
 def awaits_flush(fetch: Fetch, results: Iterable[PartitionData], replicas: Iterable[Replica]) -> bool:
     """Whether some of these have data that only its flush keeps from being seen."""
     for data, replica in zip(results, replicas, strict=False):
@@ -254,7 +307,18 @@ def awaits_flush(fetch: Fetch, results: Iterable[PartitionData], replicas: Itera
     return False
 
 
+def awaits_flush_where_it_stands(fetch: Fetch, partitions: Iterable[FetchPartition]) -> bool:
+    """The same for partitions of a session that had nothing to tell."""
+    for wanted in partitions:
+        replica = wanted.replica
+        if replica is not None and _awaits_flush(replica.partition, wanted.fetch_offset, fetch.read_committed):
+            return True
+    return False
+
+
 def _awaits_flush(partition: Partition, fetch_offset: int, read_committed: bool) -> bool:
+    if partition.high_watermark == partition.log.log_end_offset:
+        return False
     if not read_committed:
         return fetch_offset < partition.end_offset_when_flushed
     return partition.last_stable_offset <= fetch_offset < partition.stable_end_offset_when_flushed

@@ -1,13 +1,14 @@
 """Incremental fetch sessions (KIP-227): a consumer names its partitions once, then sends and gets only what changed.
 
-A session remembers, for each partition, what the client asked and what it was last told. Its partitions have an
-order: one that returned data goes to the end, so that a full response never starves the rest. The cache has a limited
-number of slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older, smaller one. It has
-limited memory, too: when that is used up, an idle session makes place, or the largest one for a smaller. Otherwise the
-newcomer is served without a session, and a session that grows is forgotten. A crash forgets all sessions; clients are
-told 70 and start again.
+A session (``session.py``) remembers, for each partition, what the client asked and what it was last told. Its
+partitions have an order: one that returned data goes to the end, so that a full response never starves the rest. The
+cache has a limited number of slots; when it is full, a session idle for ``eviction_ms`` makes place, or an older,
+smaller one. It has limited memory, too: when that is used up, an idle session makes place, or the largest one for a
+smaller. Otherwise the newcomer is served without a session, and a session that grows is forgotten. A crash forgets all
+sessions; clients are told 70 and start again.
 
-Which session makes place is found without a look at all of them, and what a large one remembered is freed in slices.
+Which session makes place is found without a look at all of them. One that goes leaves the replicas that its partitions
+stand at, and what a large one remembered is freed, in slices; if a fetch of it waits, not before that is answered.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol, TypeVar
 
-from headpond.broker.requests.letting_go import emptied
+from headpond.broker.handlers.fetch.session import EPOCH_MAX, FEW_PARTITIONS, FetchPartition, FetchSession, Key
+from headpond.broker.requests.letting_go import DROPPED_AT_ONCE
 from headpond.coordination.slices import Work, finish_now
 from headpond.model import ErrorCode
 from headpond.ports import Random
@@ -25,109 +26,16 @@ from headpond.ports import Random
 NO_SESSION = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
-EPOCH_MAX = 0x7FFFFFFF
 SESSIONS_BYTES_MAX = 67_108_864
-"""What all sessions together may remember: 200,000 partitions or so."""
-FEW_PARTITIONS = 500
-"""So many are freed at once."""
-PARTITION_BYTES = 256
-"""What a session's memory of one partition takes, about, besides the topic's name."""
-
-Key = tuple[str | bytes, int]
-"""A topic's name, or from v13 on its id, and the partition's index."""
-
-
-class FetchPartition:
-    """What a client wants of one partition, and what it was last told about it."""
-
-    __slots__ = (
-        "fetch_offset",
-        "key",
-        "last_fetched_epoch",
-        "leader_epoch",
-        "max_bytes",
-        "told_high_watermark",
-        "told_log_start",
-        "was_found",
-    )
-
-    def __init__(self, key: Key, fetch_offset: int, max_bytes: int, leader_epoch: int, last_fetched_epoch: int) -> None:
-        self.key = key
-        self.fetch_offset = fetch_offset
-        self.max_bytes = max_bytes
-        self.leader_epoch = leader_epoch
-        self.last_fetched_epoch = last_fetched_epoch
-        self.told_high_watermark = -1
-        self.told_log_start = -1
-        self.was_found = False  # its topic has been there
-
-    def update(self, asked: FetchPartition) -> None:
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.max_bytes
-        self.leader_epoch = asked.leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
-
-
-class Outcome(Protocol):
-    """What sessions need to know of a partition's result."""
-
-    wanted: FetchPartition
-    error_code: int
-    high_watermark: int
-    log_start_offset: int
-
-    @property
-    def has_news(self) -> bool:
-        """Records, or a diverging epoch, or an error: to be sent whatever the client was told before."""
-
-
-AnyOutcome = TypeVar("AnyOutcome", bound=Outcome)
+"""What all sessions together may remember: 170,000 partitions or so."""
+PARTITION_BYTES = 384
+"""What a session's memory of one partition takes, about, besides the topic's name; its places among what has changed
+and at its replica included."""
 
 
 def remembered_bytes(partitions: Iterable[Key]) -> int:
     """What a session of these takes. Of very many: for a worker."""
     return sum(PARTITION_BYTES + len(name) for name, _ in partitions)
-
-
-class FetchSession:
-    __slots__ = ("by_topic_id", "created_s", "epoch", "id", "is_old", "partitions", "size", "size_bytes", "used_s")
-
-    def __init__(self, id: int, partitions: dict[Key, FetchPartition], *, by_topic_id: bool, now_s: float) -> None:
-        self.id = id
-        self.by_topic_id = by_topic_id
-        self.partitions = partitions
-        self.size = self.size_bytes = 0  # counted by ``FetchSessions``
-        self.is_old = False
-        self.epoch = 1
-        self.created_s = self.used_s = now_s
-
-    def bump_epoch(self) -> None:
-        self.epoch = 1 if self.epoch == EPOCH_MAX else self.epoch + 1
-
-    def select(self, outcomes: Iterable[AnyOutcome]) -> list[AnyOutcome]:
-        """The outcomes that the client has not been told yet; remembers what it is told now."""
-        news = []
-        for outcome in outcomes:
-            wanted = outcome.wanted
-            tells = (
-                outcome.has_news
-                or outcome.high_watermark != wanted.told_high_watermark
-                or outcome.log_start_offset != wanted.told_log_start
-            )
-            if not tells:
-                continue
-            news.append(outcome)
-            self.remember(outcome)
-            if outcome.has_news and not outcome.error_code and self.partitions.get(wanted.key) is wanted:
-                del self.partitions[wanted.key]
-                self.partitions[wanted.key] = wanted
-        return news
-
-    def remember(self, outcome: Outcome) -> None:
-        wanted = outcome.wanted
-        # An error must be sent again as long as it lasts, and its end too: what was told counts as nothing.
-        wanted.told_high_watermark = -1 if outcome.error_code else outcome.high_watermark
-        wanted.told_log_start = outcome.log_start_offset
 
 
 class FetchSessions:
@@ -143,7 +51,7 @@ class FetchSessions:
         self._by_bytes = _BySize()
         self._young: OrderedDict[int, FetchSession] = OrderedDict()  # the oldest first
         self._old_by_size = _BySize()  # by partitions; those that have been there for longer than ``eviction_ms``
-        self._dropped: list[Any] = []  # what is to be freed
+        self._dropped: list[FetchSession] = []  # what they remember is to be freed
         self.size_bytes = 0  # what they remember
 
     def __len__(self) -> int:
@@ -155,7 +63,7 @@ class FetchSessions:
         return self.size_bytes > SESSIONS_BYTES_MAX
 
     def has(self, session: FetchSession) -> bool:
-        """False: it was evicted, and is empty. To be asked again after each pause."""
+        """False: it was evicted, and is empty unless a fetch of it waits. To be asked again after each pause."""
         return self._sessions.get(session.id) is session
 
     def find(self, session_id: int, epoch: int, *, by_topic_id: bool, now_s: float) -> FetchSession | ErrorCode:
@@ -188,21 +96,17 @@ class FetchSessions:
 
     def add(self, session: FetchSession, asked: Iterable[FetchPartition]) -> None:
         """What a later request says of some partitions; see ``is_overfull``."""
-        partitions, grown_bytes = session.partitions, 0
+        grown_bytes = 0
         for partition in asked:
-            known = partitions.get(partition.key)
-            if known is None:
-                partitions[partition.key] = partition
+            if session.add(partition):
                 grown_bytes += PARTITION_BYTES + len(partition.key[0])
-            else:
-                known.update(partition)
         if grown_bytes:
             self._grow(session, grown_bytes)
 
     def forget(self, session: FetchSession, keys: Iterable[Key]) -> None:
-        partitions, freed_bytes = session.partitions, 0
+        freed_bytes = 0
         for key in keys:
-            if partitions.pop(key, None) is not None:
+            if session.forget(key):
                 freed_bytes += PARTITION_BYTES + len(key[0])
         if freed_bytes:
             self._grow(session, -freed_bytes)
@@ -228,11 +132,18 @@ class FetchSessions:
             self._old_by_size.remove(session.size, session.id)
         else:
             del self._young[session.id]
+        session.is_gone, session.on_unused = True, self._free_in_slices
+        if session.waiting:
+            return
         if is_one_of_many or session.size > FEW_PARTITIONS:
-            self._dropped.append(session.partitions)
-            session.partitions = {}
-            if len(self._dropped) == 1:
-                self._free(emptied(self._dropped))
+            self._free_in_slices(session)
+        else:
+            _free(session, len(session.partitions))
+
+    def _free_in_slices(self, session: FetchSession) -> None:
+        self._dropped.append(session)
+        if len(self._dropped) == 1:
+            self._free(_freed(self._dropped))
 
     def _touch(self, session: FetchSession, now_s: float) -> None:
         session.used_s = now_s
@@ -289,6 +200,29 @@ class FetchSessions:
             del self._young[session.id]
             session.is_old = True
             self._old_by_size.add(session.size, session.id)
+
+
+def _freed(sessions: list[FetchSession]) -> Work[None]:
+    """More may come while it pauses."""
+    left = DROPPED_AT_ONCE // 2  # two objects each, and more
+    while sessions:
+        left -= 1 + _free(sessions[-1], left)
+        if not sessions[-1].partitions:
+            sessions.pop()
+        if left <= 0:
+            left = DROPPED_AT_ONCE // 2
+            yield None
+
+
+def _free(session: FetchSession, count: int) -> int:
+    """Let go of so many of its partitions, or of all; returns how many went."""
+    partitions, changed = session.partitions, session.changed
+    count = min(count, len(partitions))
+    for _ in range(count):
+        _, partition = partitions.popitem()
+        changed.pop(partition, None)
+        partition.leave()
+    return count
 
 
 class _BySize:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from headpond.broker.handlers.fetch.session import FetchPartition, FetchSession, Key, View
 from headpond.broker.handlers.fetch.sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
-    FetchPartition,
-    FetchSession,
     FetchSessions,
-    Key,
     remembered_bytes,
 )
 from headpond.broker.handlers.fetch.wire import FIRST_WITH_TOPIC_ID, Endpoint
@@ -27,6 +25,7 @@ from headpond.protocol.header import decode_request_header
 from headpond.protocol.schema.fetch import FetchRequest
 
 READ_COMMITTED = 1
+CONSUMER = -1
 LONG_WAIT_MS = 60_000
 """A longer wait is cut to ``connections.max.idle.ms``: Kafka closes a connection that is silent for so long."""
 
@@ -42,6 +41,7 @@ class Fetch:
         "bytes_max",
         "connection",
         "correlation_id",
+        "deadline_s",
         "is_wide",
         "max_wait_ms",
         "min_bytes",
@@ -50,7 +50,9 @@ class Fetch:
         "replica_id",
         "session",
         "session_is_new",
+        "standing",
         "version",
+        "view",
         "wanted",
     )
 
@@ -65,10 +67,26 @@ class Fetch:
     max_wait_ms: int
     bytes_max: int
     wanted: list[FetchPartition]
+    """To be read now."""
     session: FetchSession | None
     session_is_new: bool
+    standing: FetchSession | None
+    """The session that knows what is to be read now. None: all partitions are."""
+    view: View | None
     is_wide: bool
-    """It reads more partitions than the loop looks at in one slice."""
+    """It reads more partitions than the loop looks at in one slice, whatever has changed."""
+    deadline_s: float | None
+    """It waits, or has waited, until then at most."""
+
+    @property
+    def partition_count(self) -> int:
+        """Of all that it would be answered with."""
+        return len(self.wanted) if self.standing is None else len(self.standing.partitions)
+
+    @property
+    def bytes_awaited(self) -> int:
+        """A fetch that does not want to wait, and does, waits for a flush: whatever that brings is enough."""
+        return self.min_bytes if self.max_wait_ms > 0 else 1
 
     def endpoint(self) -> Endpoint:
         """This broker, as the connection's listener calls it: the leader hint of an answer."""
@@ -138,11 +156,12 @@ class FetchOpener:
         return self._incremental(fetch, session)
 
     def list_wanted(self, fetch: Fetch) -> bool:
-        """All that the session of a wide request has. False: it was evicted while the request waited for its turn."""
+        """What a wide request reads. False: its session was evicted while it waited for its turn."""
         if fetch.session is not None and not fetch.session_is_new:
             if not self._sessions.has(fetch.session):
                 return False
-            fetch.wanted = list(fetch.session.partitions.values())
+            if fetch.standing is None:
+                fetch.wanted = list(fetch.session.partitions.values())
         return True
 
     def _limited(self, connection: Connection, request: FetchRequest, version: int, correlation_id: int) -> Fetch:
@@ -158,7 +177,7 @@ class FetchOpener:
         fetch.min_bytes = min(request.min_bytes, fetch.bytes_max)
         wait_ms = request.max_wait_ms
         fetch.max_wait_ms = wait_ms if wait_ms <= LONG_WAIT_MS else min(wait_ms, self._wait_ms_max())
-        fetch.session = None
+        fetch.session = fetch.standing = fetch.view = fetch.deadline_s = None
         fetch.session_is_new = fetch.is_wide = False
         return fetch
 
@@ -188,13 +207,15 @@ class FetchOpener:
         sessions = self._sessions
         if sessions.is_overfull and not sessions.fits(session, now_s=self._clock.monotonic()):
             return ErrorCode.FETCH_SESSION_ID_NOT_FOUND  # what an evicted session gets: the client lists all anew
-        if session.partitions:
-            fetch.session = session
-        else:
+        fetch.wanted = []
+        if not session.partitions:
             sessions.drop(session.id)
-        if len(session.partitions) > PARTITIONS_PER_SLICE:
-            fetch.is_wide = True
-            fetch.wanted = []  # it lists them at its turn
+            return fetch
+        fetch.session = session
+        if fetch.replica_id == CONSUMER:
+            fetch.standing = session  # it has told what is below the high watermark: who may see more reads all
+        elif len(session.partitions) > PARTITIONS_PER_SLICE:
+            fetch.is_wide = True  # it lists them at its turn
         else:
             fetch.wanted = list(session.partitions.values())
         return fetch
@@ -240,6 +261,8 @@ def asked_partitions(request: FetchRequest, *, by_topic_id: bool) -> dict[Key, F
             asked[key] = FetchPartition(
                 key, p.fetch_offset, p.partition_max_bytes, p.current_leader_epoch, p.last_fetched_epoch
             )
+    for place, partition in enumerate(asked.values()):
+        partition.place = place
     return asked
 
 

@@ -2,23 +2,34 @@
 
 It takes its turn (``requests.turns``) and holds its connection until it is answered. What of it does not touch the
 broker's state, decoding and encoding, is a worker's. Between two slices anything may happen: a partition that was read
-may get data before the fetch stands at it, so what was read is compared then.
+may get data before the fetch stands at it, so what was read is compared then. A fetch of a session hears of it: it
+reads once more what has changed, and waits like any other fetch (``long_polls``) when all is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 from headpond.broker.handlers.fetch.answer import response, told
-from headpond.broker.handlers.fetch.read import FetchReader, Reading, awaits_flush
+from headpond.broker.handlers.fetch.long_polls import FLUSH_WAIT_MS, LongPolls, is_enough
+from headpond.broker.handlers.fetch.read import (
+    FetchReader,
+    Reading,
+    awaits_flush,
+    awaits_flush_where_it_stands,
+    has_undecided,
+)
+from headpond.broker.handlers.fetch.session import FetchSession
+from headpond.broker.handlers.fetch.session_wait import SessionWait
 from headpond.broker.handlers.fetch.wanted import Fetch, FetchOpener, decode_wide
 from headpond.broker.handlers.fetch.wire import PartitionData, encode, failed_response
 from headpond.broker.net.connection import Connection
 from headpond.broker.net.slots import Slot
-from headpond.broker.replicas.parked_fetch import ParkedFetch, ParkedRoom
-from headpond.broker.replicas.replicas import Replica
+from headpond.broker.replicas.parked_fetch import ParkedFetch
 from headpond.broker.requests.letting_go import emptied
 from headpond.broker.requests.turns import PARTITIONS_PER_SLICE, Turns
 from headpond.coordination.slices import Work
@@ -26,24 +37,13 @@ from headpond.model import BrokerError, ErrorCode
 from headpond.ports import Clock, Part, Workers
 from headpond.telemetry.requests import RequestMeter
 
-# A flush takes a few ms; one that takes longer than this is not waited for.
-FLUSH_WAIT_MS = 1_000
-
-
-def is_enough(fetch: Fetch, reading: Reading) -> bool:
-    return reading.size_bytes >= fetch.min_bytes or fetch.max_wait_ms <= 0 or reading.is_urgent or not reading.results
-
-
-def has_undecided(replica: Replica) -> bool:
-    return replica.partition.log.producers.first_unstable_offset is not None
-
 
 class WideFetches:
     def __init__(
         self,
         opener: FetchOpener,
         reader: FetchReader,
-        room: ParkedRoom,
+        polls: LongPolls,
         turns: Turns,
         clock: Clock,
         workers: Workers,
@@ -51,7 +51,8 @@ class WideFetches:
     ) -> None:
         self._opener = opener
         self._reader = reader
-        self._room = room
+        self._polls = polls
+        self._room = polls.room
         self._turns = turns
         self._clock = clock
         self._workers = workers
@@ -84,6 +85,9 @@ class WideFetches:
         if not self._opener.list_wanted(fetch):
             self._refuse(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, slot, fetch.version, fetch.correlation_id)
             return
+        if fetch.standing is not None:
+            await self._serve_session(fetch, fetch.standing, slot)
+            return
         reading = await self._read(fetch)
         wait_ms = await self._wait_ms(fetch, reading)
         if fetch.connection.closed:
@@ -97,8 +101,34 @@ class WideFetches:
             await self._let_go(reading.results)
             await self._serve_late(fetch, slot, wait_ms)
 
+    async def _serve_session(self, fetch: Fetch, session: FetchSession, slot: Slot) -> None:
+        count = fetch.partition_count
+        wait = self._polls.in_session(fetch, session, slot, count)
+        is_parked = False
+        try:
+            while True:
+                wait.begin_again()
+                reading = await self._read(fetch, wait=wait)
+                wait_ms = await self._wait_ms(fetch, reading)
+                if fetch.connection.closed or wait_ms <= 0 or not wait.is_woken:
+                    break
+                fetch.deadline_s = self._clock.monotonic() + wait_ms / 1000
+                await self._let_go(reading.results)
+            if fetch.connection.closed:
+                await self._let_go(reading.results, fetch.wanted)
+            elif wait_ms <= 0:
+                await self._answer(fetch, reading, slot)
+            else:  # nothing has happened since all was read
+                is_parked = self._polls.park_there(fetch, slot, wait, count, wait_ms)
+                await self._let_go(reading.results)
+                if not is_parked:
+                    await self._serve_late(fetch, slot, wait_ms)
+        finally:
+            if not is_parked:
+                wait.leave()
+
     async def _serve_parked(self, fetch: Fetch, reading: Reading, slot: Slot, wait_ms: int) -> None:
-        wait = _Wait(fetch.min_bytes - reading.size_bytes)
+        wait = _Wait(fetch.bytes_awaited - reading.size_bytes)
         parked, count = wait.parked, len(fetch.wanted)
         slot.on_abandoned = wait.abandon
         try:
@@ -161,23 +191,31 @@ class WideFetches:
     async def _let_go(self, *collections: list[Any] | dict[Any, Any]) -> None:
         await self._turns.slices.finish(emptied(list(collections)))
 
-    async def _read(self, fetch: Fetch, *, one_batch: bool = False) -> Reading:
-        return await self._turns.slices.finish(self._read_in_slices(fetch, one_batch))
+    async def _read(self, fetch: Fetch, *, one_batch: bool = False, wait: SessionWait | None = None) -> Reading:
+        return await self._turns.slices.finish(self._read_in_slices(fetch, one_batch, wait))
 
-    def _read_in_slices(self, fetch: Fetch, one_batch: bool) -> Work[Reading]:
+    def _read_in_slices(self, fetch: Fetch, one_batch: bool, wait: SessionWait | None) -> Work[Reading]:
+        self._reader.list_due(fetch)
         reading = self._reader.begin(fetch, one_batch=one_batch)
         for at in range(0, len(fetch.wanted), PARTITIONS_PER_SLICE):
             if fetch.connection.closed:
-                break
+                return reading
+            read_before, bytes_before = len(reading.results), reading.size_bytes
             self._reader.read(fetch, fetch.wanted[at : at + PARTITIONS_PER_SLICE], reading)
+            if wait is not None:
+                some = slice(read_before, None)
+                wait.has_read(reading.results[some], reading.replicas[some], reading.size_bytes - bytes_before)
             yield None
-        reading.end()
+        self._reader.end(fetch, reading)
         return reading
 
     async def _wait_ms(self, fetch: Fetch, reading: Reading) -> int:
         """How long it may wait; 0: it is answered now."""
         if reading.cold:
             return 0
+        if fetch.deadline_s is not None:  # it has waited already
+            left_ms = math.ceil((fetch.deadline_s - self._clock.monotonic()) * 1000)
+            return 0 if is_enough(fetch, reading) else max(0, left_ms)
         if not is_enough(fetch, reading):
             return fetch.max_wait_ms
         if reading.size_bytes or reading.is_urgent:
@@ -233,6 +271,12 @@ def _awaits_flush(fetch: Fetch, reading: Reading) -> Work[bool]:
         if awaits_flush(fetch, reading.results[some], reading.replicas[some]):
             return True
         yield None
+    if fetch.standing is not None:
+        standing = iter(list(fetch.standing.partitions.values()))
+        while some_there := list(islice(standing, PARTITIONS_PER_SLICE)):
+            if awaits_flush_where_it_stands(fetch, some_there):
+                return True
+            yield None
     return False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-from headpond.broker.handlers.fetch.sessions import FetchPartition
+from headpond.broker.handlers.fetch.session import FetchPartition
 from headpond.model import ErrorCode
 from headpond.ports import Part
 

@@ -135,7 +135,7 @@ class ProduceHandler:
             return LONG_WAY
         try:
             base_offset, last_offset, append_time_ms = partition.append(
-                records, header, now_ms, acks == ALL or bool(replica.fetch_waiters)
+                records, header, now_ms, acks == ALL or replica.is_awaited
             )
         except BrokerError as failed:
             # It can't be tried again: what was written, if anything, is the log's to know.
@@ -369,7 +369,7 @@ class ProduceHandler:
             if not log.can_append(len(batch), header.max_timestamp, now_ms):
                 # Only a request that names a partition twice gets here: its first batch used up the room.
                 raise StorageFailed(message="the request names a partition twice")
-            appended = partition.append(batch, header, now_ms, is_urgent=is_urgent or bool(replica.fetch_waiters))
+            appended = partition.append(batch, header, now_ms, is_urgent=is_urgent or replica.is_awaited)
         except BrokerError as failed:
             return failed_result(index, failed, log.log_start_offset), 0
         replica.appended_bytes += len(batch)
