@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -23,8 +23,8 @@ CANCELLED_S_MAX = 10.0
 
 
 class LoopThread:
-    def __init__(self, name: str) -> None:
-        self._loop = loop_factory()()
+    def __init__(self, name: str, make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+        self._loop = (make_loop or loop_factory())()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -35,8 +35,17 @@ class LoopThread:
         finally:
             self._loop.close()
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread itself, which must not wait for its own loop."""
+        return threading.get_ident() == self._thread.ident
+
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()  # the loop is closed already; or Python warns that it was never awaited
+            raise
         try:
             return future.result(timeout_s)
         except concurrent.futures.CancelledError:
@@ -47,9 +56,17 @@ class LoopThread:
                 concurrent.futures.wait([future], CANCELLED_S_MAX)
             raise
 
+    def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """From any thread: in the loop's next turn, and not waited for. ``RuntimeError``: the loop is closed."""
+        self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def end_soon(self) -> None:
+        """``close`` for the thread itself, which can't wait for its own end."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
     def close(self) -> None:
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self.end_soon()
             self._thread.join()
 
     def __enter__(self) -> Self:

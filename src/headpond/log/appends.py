@@ -1,0 +1,211 @@
+"""Appends, on the loop: everything that threads have handed over since the last turn goes into the log together.
+
+Small records become one batch, in the order in which they came; a batch of ``append_many`` stays as it is. One sync
+serves all that was written before it began. Whoever waits is told when a record is what the log calls visible:
+durable (flush="ack"), or written.
+
+    threads --put--> [record record batch record ...] --turn--> log.append, mark dirty --sync--> visible, told
+
+A crash keeps whatever was told, and perhaps more: what was written and not synced is there, or a prefix of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from headpond.log.errors import LogClosed, LogFailed, NotAppended
+from headpond.log.given import Sized
+from headpond.log.visible import Visible
+from headpond.model import StorageFailed
+from headpond.ports import Clock, Tasks
+from headpond.protocol.records.builder import build_batch
+from headpond.protocol.records.header import BatchHeader, read_header
+from headpond.protocol.records.record import Record
+from headpond.runtime.handover import Handover, Reply
+from headpond.storage.commit.group_commit import GroupCommit
+from headpond.storage.log.log import PartitionLog
+from headpond.storage.log.segment import Segment
+
+BATCH_BYTES_MAX = 32 * 1024
+"""Unless one record is larger. A random read reads, checks and walks over one batch: that of 32 KB takes 20 us."""
+
+_new = tuple.__new__
+
+
+class Pending(Reply[int]):
+    """What one thread has handed over; the answer is the first offset."""
+
+    __slots__ = ("batch", "sized")
+
+    def __init__(self, sized: Sized | None = None, batch: bytearray | None = None) -> None:
+        super().__init__()
+        self.sized = sized
+        self.batch = batch
+
+
+class Batch(NamedTuple):
+    data: bytearray
+    header: BatchHeader
+    waiting: Sequence[Pending]  # one for each record, or one for all
+
+
+class Written(NamedTuple):
+    """In the log, and not told yet."""
+
+    base_offset: int
+    end_offset: int
+    segment: Segment
+    end_bytes: int  # of the segment
+    waiting: Sequence[Pending]
+
+
+def batch_of(records: Sequence[Record]) -> bytearray:
+    """The log gives it its offsets."""
+    return build_batch([_new(Record, (number, *record[1:])) for number, record in enumerate(records)])
+
+
+class Appends:
+    def __init__(
+        self,
+        log: PartitionLog,
+        *,
+        commits: GroupCommit,
+        clock: Clock,
+        tasks: Tasks,
+        visible: Visible,
+        is_durable_when_told: bool,
+    ) -> None:
+        self._log = log
+        self._commits = commits
+        self._clock = clock
+        self._tasks = tasks
+        self._visible = visible
+        self._is_durable_when_told = is_durable_when_told
+        self._epoch = max(0, log.epochs.latest_epoch)
+        self._written: deque[Written] = deque()
+        self._is_making_room = False
+        self.handover: Handover[Pending]
+        log.on_flushed = self._flushed
+
+    # --- the turn -----------------------------------------------------------------------------------------------------
+
+    def turn(self) -> None:
+        written = len(self._written)
+        while not self._is_making_room and (batch := self._next()) is not None:
+            now_ms = self._clock.now_ms()
+            if self._log.can_append(len(batch.data), batch.header.max_timestamp, now_ms):
+                self._write(batch, now_ms)
+            else:
+                self._is_making_room = True
+                self._tasks.spawn("make room in the log", self._write_when_there_is_room(batch))
+        if len(self._written) > written:
+            self._commits.mark_dirty(self._log, urgent=self._is_durable_when_told)
+            if not self._is_durable_when_told:
+                self._tell(self._log.log_end_offset)
+
+    def _next(self) -> Batch | None:
+        first = self.handover.next()
+        if first is None:
+            return None
+        if first.batch is not None:
+            return Batch(first.batch, read_header(first.batch), (first,))
+        assert first.sized is not None
+        waiting, records, size_bytes = [first], [first.sized.record], first.sized.size_bytes
+        while (following := self.handover.peek()) is not None and following.sized is not None:
+            size_bytes += following.sized.size_bytes
+            if size_bytes > BATCH_BYTES_MAX:
+                break
+            waiting.append(following)
+            records.append(following.sized.record)
+            self.handover.next()
+        data = batch_of(records)
+        return Batch(data, read_header(data), waiting)
+
+    def _write(self, batch: Batch, now_ms: int) -> None:
+        try:
+            appended = self._log.append(memoryview(batch.data), batch.header, self._epoch, now_ms)
+        except StorageFailed as failure:
+            self._refuse(batch.waiting, failure)
+            return
+        active = self._log.active
+        assert active is not None
+        self._written.append(
+            Written(appended.base_offset, appended.last_offset + 1, active, active.size_bytes, batch.waiting)
+        )
+
+    async def _write_when_there_is_room(self, batch: Batch) -> None:
+        """A new segment, a checkpoint, a repair after a full disk: the others wait in their order meanwhile."""
+        size_bytes, max_timestamp = len(batch.data), batch.header.max_timestamp
+        written = len(self._written)
+        try:
+            while not self._log.can_append(size_bytes, max_timestamp, self._clock.now_ms()):
+                await self._log.make_room(size_bytes, max_timestamp, self._clock.now_ms())
+        except StorageFailed as failure:
+            self._refuse(batch.waiting, failure)
+        except BaseException:
+            _fail(batch.waiting, lambda: LogClosed("the log was closed before the record was written"))
+            raise
+        else:
+            self._write(batch, self._clock.now_ms())
+        finally:
+            self._is_making_room = False
+        if len(self._written) > written:
+            self._commits.mark_dirty(self._log, urgent=self._is_durable_when_told)
+        self.turn()
+        if not self._is_durable_when_told:
+            self._tell(self._log.log_end_offset)
+
+    # --- what becomes of it -------------------------------------------------------------------------------------------
+
+    def _flushed(self, end_offset: int) -> None:
+        if self._is_durable_when_told:
+            self._tell(end_offset)
+
+    def _tell(self, end_offset: int) -> None:
+        """Everything below is visible: first it can be read, then whoever wrote it is told so."""
+        told: list[Written] = []
+        while self._written and self._written[0].end_offset <= end_offset:
+            told.append(self._written.popleft())
+        if not told:
+            return
+        last = told[-1]
+        self._visible.show(last.end_offset, last.segment, last.end_bytes)
+        for written in told:
+            for number, pending in enumerate(written.waiting):
+                pending.give(written.base_offset + number)
+
+    def _refuse(self, waiting: Sequence[Pending], failure: StorageFailed) -> None:
+        if (cause := self._log.failure) is not None:
+            _fail(waiting, lambda: failed(cause))
+        else:
+            _fail(waiting, lambda: NotAppended(message=failure.message))
+
+    def fail(self, cause: BaseException) -> None:
+        """A sync has failed: nobody can say what became of what was written."""
+        while self._written:
+            _fail(self._written.popleft().waiting, lambda: failed(cause))
+
+    def give_up(self) -> None:
+        """The log is closed: whoever waits still has nothing in it."""
+        while (pending := self.handover.next()) is not None:
+            _fail((pending,), lambda: LogClosed("the log was closed before the record was written"))
+        while self._written:
+            _fail(self._written.popleft().waiting, lambda: LogClosed("the log was closed before a sync: see flush"))
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._is_making_room and not self._written and self.handover.peek() is None
+
+
+def failed(cause: BaseException) -> LogFailed:
+    return LogFailed(
+        f"a sync of the log has failed ({cause}), so nobody knows which of its last records the disk has: close it and "
+        "open it again to find out"
+    )
+
+
+def _fail(waiting: Sequence[Pending], error: Callable[[], BaseException]) -> None:
+    for pending in waiting:
+        pending.fail(error)
