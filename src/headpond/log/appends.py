@@ -1,8 +1,8 @@
 """Appends, on the loop: everything that threads have handed over since the last turn goes into the log together.
 
 Small records become one batch, in the order in which they came; a batch of ``append_many`` stays as it is. One sync
-serves all that was written before it began. Whoever waits is told when a record is what the log calls visible:
-durable (flush="ack"), or written.
+serves all that was written before it began; while it runs, small records gather for the next batch. Whoever waits is
+told when a record is what the log calls visible: durable (flush="ack"), or written.
 
     threads --put--> [record record batch record ...] --turn--> log.append, mark dirty --sync--> visible, told
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from headpond.log.errors import LogClosed, LogFailed, NotAppended
@@ -31,6 +32,7 @@ from headpond.storage.log.segment import Segment
 BATCH_BYTES_MAX = 32 * 1024
 """Unless one record is larger. A random read reads, checks and walks over one batch: that of 32 KB takes 20 us."""
 
+NO_BATCH = bytearray()
 _new = tuple.__new__
 
 
@@ -39,9 +41,9 @@ class Pending(Reply[int]):
 
     __slots__ = ("batch", "sized")
 
-    def __init__(self, sized: Sized | None = None, batch: bytearray | None = None) -> None:
+    def __init__(self, sized: Sized | None, batch: bytearray = NO_BATCH) -> None:
         super().__init__()
-        self.sized = sized
+        self.sized = sized  # None: it is the batch
         self.batch = batch
 
 
@@ -106,12 +108,15 @@ class Appends:
                 self._tell(self._log.log_end_offset)
 
     def _next(self) -> Batch | None:
-        first = self.handover.next()
+        first = self.handover.peek()
         if first is None:
             return None
-        if first.batch is not None:
+        if first.sized is None:
+            self.handover.next()
             return Batch(first.batch, read_header(first.batch), (first,))
-        assert first.sized is not None
+        if self._written and self._is_durable_when_told:
+            return None  # no sync begins before the one under way has returned: more will have come by then
+        self.handover.next()
         waiting, records, size_bytes = [first], [first.sized.record], first.sized.size_bytes
         while (following := self.handover.peek()) is not None and following.sized is not None:
             size_bytes += following.sized.size_bytes
@@ -129,6 +134,9 @@ class Appends:
         except StorageFailed as failure:
             self._refuse(batch.waiting, failure)
             return
+        except Exception as error:  # a bug: it must not leave anybody waiting for ever
+            _fail(batch.waiting, partial(RuntimeError, f"the record could not be written: {error!r}"))
+            raise
         active = self._log.active
         assert active is not None
         self._written.append(
@@ -160,8 +168,10 @@ class Appends:
     # --- what becomes of it -------------------------------------------------------------------------------------------
 
     def _flushed(self, end_offset: int) -> None:
-        if self._is_durable_when_told:
-            self._tell(end_offset)
+        if not self._is_durable_when_told:
+            return
+        self._tell(end_offset)
+        self.turn()
 
     def _tell(self, end_offset: int) -> None:
         """Everything below is visible: first it can be read, then whoever wrote it is told so."""
@@ -183,9 +193,11 @@ class Appends:
             _fail(waiting, lambda: NotAppended(message=failure.message))
 
     def fail(self, cause: BaseException) -> None:
-        """A sync has failed: nobody can say what became of what was written."""
+        """A sync has failed: nobody can say what became of what was written. What was not is refused."""
         while self._written:
             _fail(self._written.popleft().waiting, lambda: failed(cause))
+        while (pending := self.handover.next()) is not None:
+            _fail((pending,), lambda: failed(cause))
 
     def give_up(self) -> None:
         """The log is closed: whoever waits still has nothing in it."""

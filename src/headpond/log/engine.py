@@ -39,7 +39,7 @@ class SegmentInfo(NamedTuple):
     """Exclusive."""
     size_bytes: int
     path: str
-    index: tuple[tuple[int, int], ...]
+    index_entries: tuple[tuple[int, int], ...]
     """(last offset of a batch, its position in the file), one for each ``index_interval_bytes``."""
 
 

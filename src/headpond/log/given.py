@@ -40,6 +40,9 @@ class Sized(NamedTuple):
 
 def record_of(given: Appendable, now_ms: int) -> Sized:
     """Raises ``TypeError``, ``ValueError``, ``RecordTooLarge``."""
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
     if type(given) is bytes:  # the usual case
         key, value, headers, timestamp = None, given, (), now_ms
         size_bytes = len(given) + RECORD_OVERHEAD_BYTES
@@ -77,6 +80,7 @@ def _headers(given: Headers) -> tuple[tuple[Header, ...], int]:
         if not (isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], str)):
             raise TypeError(f"a header is {_shown(pair)}: it should be a pair of name and value")
         value = _data(pair[1], f"the header {pair[0]!r}")
+        pair[0].encode("utf-8", "surrogateescape")  # raises UnicodeEncodeError here, and not on the log's thread
         found.append((pair[0], value))
         size_bytes += 4 * len(pair[0]) + len(value or b"") + RECORD_OVERHEAD_BYTES
     return tuple(found), size_bytes

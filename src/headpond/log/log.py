@@ -104,7 +104,7 @@ class Log:
         given = (
             value if key is None and not headers and timestamp is None else NewRecord(value, key, headers, timestamp)
         )
-        pending = Pending(sized=record_of(given, self._now_ms()))
+        pending = Pending(record_of(given, self._now_ms()))
         self._hand_over(pending)
         return pending.wait()
 
@@ -119,7 +119,7 @@ class Log:
         offsets: list[int] = []
         in_flight: list[tuple[Pending, int]] = []
         for batch in _batches(records, self._now_ms):
-            pending = Pending(batch=batch_of(batch))
+            pending = Pending(None, batch_of(batch))
             self._hand_over(pending)
             in_flight.append((pending, len(batch)))
             if len(in_flight) >= IN_FLIGHT_MAX:

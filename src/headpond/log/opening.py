@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import PurePath
 
@@ -52,6 +51,5 @@ def open_in(make_world: Callable[[], World], path: str, name: str | None, settin
     problem = name_problem(name)
     if problem is not None:
         raise ValueError(f"the log can't be called {name!r}: {problem}")
-    # Not the faster loop of the broker: it takes longer to import than a log to open, and one log has few callbacks.
-    thread = LoopThread(f"headpond log {name}", asyncio.SelectorEventLoop)
+    thread = LoopThread(f"headpond log {name}")
     return Log(started(path, name, settings, make_world, thread), thread)

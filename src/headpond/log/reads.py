@@ -116,7 +116,7 @@ class Reads:
             if offset < view.start_offset:
                 raise OffsetOutOfRange(offset, view.start_offset, view.end_offset)
             try:
-                for slot in range(view.slot_of(offset), view.count):
+                for slot in range(view.slot_of(offset), view.readable):
                     still = self._still(view, slot)
                     if still is None:
                         break
@@ -134,7 +134,7 @@ class Reads:
         raise ReadFailed(f"the log kept changing under a read at offset {offset}")
 
     def _still(self, view: View, slot: int) -> Still | None:
-        if slot == view.count - 1:
+        if slot == view.readable - 1:
             return view.tail
         base = view.base_offsets[slot]
         stills = self._stills

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from headpond.model import invariant
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.log.segment import Segment
 
@@ -54,11 +55,11 @@ class View(NamedTuple):
     start_offset: int
     end_offset: int
     base_offsets: list[int]  # the log's own list: another one takes its place when segments are replaced or removed
-    count: int  # of these, the segments that can be read; the list itself may grow
+    readable: int  # of these, the segments that can be read; the list itself may grow
     tail: Still | None  # the last of them; None: the log is empty and has no files yet
 
     def slot_of(self, offset: int) -> int:
-        return max(0, bisect_right(self.base_offsets, offset, 0, self.count) - 1)
+        return max(0, bisect_right(self.base_offsets, offset, 0, self.readable) - 1)
 
 
 class Visible:
@@ -94,12 +95,11 @@ class Visible:
             self.show(end_offset, None, 0)
             return
         segment = log.segments.holding(end_offset)
-        if segment.base_offset == end_offset and segment.base_offset > log.segments[0].base_offset and tail is not None:
-            segment = log.segments.holding(end_offset - 1)  # the next one has nothing to show yet
         if tail is not None and tail.pin_held.segment is segment:
             self.show(end_offset, segment, tail.size_bytes)
-        else:
-            self.show(end_offset, segment, segment.size_bytes if segment.end_offset <= end_offset else 0)
+        else:  # the one before was replaced or is gone, and is finished: here begins what is not visible yet
+            invariant(segment.base_offset == end_offset, "the visible end lies in no segment", log, end_offset)
+            self.show(end_offset, segment, 0)
 
     async def still(self, view: View, slot: int) -> Still | None:
         """A finished segment of the view; None: the log has others by now."""

@@ -23,8 +23,8 @@ CANCELLED_S_MAX = 10.0
 
 
 class LoopThread:
-    def __init__(self, name: str, make_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
-        self._loop = (make_loop or loop_factory())()
+    def __init__(self, name: str) -> None:
+        self._loop = loop_factory()()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
