@@ -100,12 +100,6 @@ class Engine:
             self._closing = self._world.ports.tasks.spawn("close the log", self._finish_and_close())
         await asyncio.shield(self._closing)
 
-    def close_alone(self, then: Callable[[], None]) -> None:
-        """For a log that nobody refers to any more: begun, and not waited for."""
-        if self._closing is None:
-            self._closing = self._world.ports.tasks.spawn("close the log", self._finish_and_close())
-        self._closing.add_done_callback(lambda _: then())
-
     async def _finish_and_close(self) -> None:
         """What was handed over before is written first."""
         self.is_closed = True

@@ -321,5 +321,12 @@ def _collect(in_flight: list[tuple[Pending, int]], offsets: list[int]) -> None:
 def _let_go(engine: Engine, thread: LoopThread) -> None:
     """Nobody refers to the log any more: it is closed in the background. On any thread, in the middle of anything."""
     warnings.warn(f"the log {engine.path} was not closed", ResourceWarning, stacklevel=2)
+
+    async def close() -> None:
+        try:
+            await engine.close()
+        finally:
+            thread.end_soon()
+
     with contextlib.suppress(RuntimeError):  # the loop is closed
-        thread.call_soon(engine.close_alone, thread.end_soon)
+        thread.begin(close())

@@ -12,13 +12,12 @@ A crash: nothing here is on disk.
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right
-from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
 from headpond.model import invariant
+from headpond.runtime.handover import Returns
 from headpond.storage.log.log import PartitionLog
 from headpond.storage.log.segment import Segment
 
@@ -65,10 +64,7 @@ class View(NamedTuple):
 class Visible:
     def __init__(self, log: PartitionLog, call_soon: Callable[[Callable[[], None]], None]) -> None:
         self._log = log
-        self._call_soon = call_soon
-        self._unpinned: deque[Segment] = deque()  # let go of by readers; the loop undoes the pins
-        self._is_over = False
-        self._guard = threading.RLock()
+        self._unpinned: Returns[Segment] = Returns(call_soon, Segment.unpin)
         self._tail_pin: Pin | None = None
         self.on_change: Callable[[], None] = lambda: None
         self.view = View(0, 0, [], 0, None)
@@ -81,7 +77,7 @@ class Visible:
         tail = None
         if segment is not None:
             if self._tail_pin is None or self._tail_pin.segment is not segment:
-                self._tail_pin = Pin(segment, self._let_go)
+                self._tail_pin = Pin(segment, self._unpinned.put)
             tail = Still(self._tail_pin, end_bytes, end_offset)
         bases = self._log.segments.base_offsets
         count = 0 if segment is None else bisect_right(bases, segment.base_offset)
@@ -107,31 +103,12 @@ class Visible:
         if log.segments.base_offsets is not view.base_offsets:
             return None
         segment = log.segments[slot]
-        pin = Pin(segment, self._let_go)
+        pin = Pin(segment, self._unpinned.put)
         await log.reads.load(segment)
         return None if segment.is_gone else Still(pin, segment.size_bytes, segment.end_offset)
-
-    # --- letting go ---------------------------------------------------------------------------------------------------
-
-    def _let_go(self, segment: Segment) -> None:
-        """On any thread, wherever the last reference went."""
-        self._unpinned.append(segment)
-        if self._is_over:
-            self._unpin()
-            return
-        try:
-            self._call_soon(self._unpin)
-        except RuntimeError:
-            self._unpin()  # the loop is gone
-
-    def _unpin(self) -> None:
-        with self._guard:
-            while self._unpinned:
-                self._unpinned.popleft().unpin()
 
     def end(self) -> None:
         """After the loop's end: nobody else touches the segments any more."""
         self._tail_pin = None
         self.view = self.view._replace(tail=None)
-        self._is_over = True
-        self._unpin()
+        self._unpinned.end()

@@ -2,6 +2,7 @@
 
 Handover    a queue from any thread to one loop, which is woken once for all that came in since it looked last
 Reply       one answer for one thread: a bare lock, which costs a fifth of ``threading.Event``
+Returns     what threads let go of, for the loop to clear up
 Waiters     threads that wait until something has moved on
 
 All of it may be used from a signal handler or a finalizer that interrupts another use in the same thread.
@@ -90,6 +91,38 @@ class Handover(Generic[T]):
         """Nothing comes in any more. What is in stays for ``next``."""
         with self._guard:
             self._is_open = False
+
+
+class Returns(Generic[T]):
+    """What threads let go of, wherever that happens (a finalizer, say): ``undo`` is called for each, on the loop, and
+    after ``end`` on whichever thread it is."""
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], None], undo: Callable[[T], None]) -> None:
+        self._call_soon = call_soon
+        self._undo = undo
+        self._returned: deque[T] = deque()
+        self._is_over = False
+        self._guard = threading.RLock()
+
+    def put(self, item: T) -> None:
+        self._returned.append(item)
+        if self._is_over:
+            self._settle()
+            return
+        try:
+            self._call_soon(self._settle)
+        except RuntimeError:  # the loop is closed: ``end`` is about to be called
+            pass
+
+    def _settle(self) -> None:
+        with self._guard, contextlib.suppress(IndexError):
+            while True:
+                self._undo(self._returned.popleft())
+
+    def end(self) -> None:
+        """The loop is closed."""
+        self._is_over = True
+        self._settle()
 
 
 class Waiters:

@@ -56,6 +56,10 @@ class LoopThread:
                 concurrent.futures.wait([future], CANCELLED_S_MAX)
             raise
 
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """From any thread, and not waited for."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
+
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
         """From any thread: in the loop's next turn, and not waited for. ``RuntimeError``: the loop is closed."""
         self._loop.call_soon_threadsafe(callback, *arguments)

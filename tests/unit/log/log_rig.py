@@ -20,9 +20,7 @@ from simulation.harness.workers import SimulatedWorkers
 PATH = "/orders"
 SEGMENT = f"{PATH}/orders-0/00000000000000000000.log"
 NOW_MS = 1_700_000_000_000
-SMALL = LogSettings(
-    segment_bytes=1_024, index_interval_bytes=100, flush="ack", retention_ms=None, retention_bytes=None
-)
+SMALL = LogSettings(segment_bytes=1_024, index_interval_bytes=100, flush="ack", retention_ms=None, retention_bytes=None)
 
 
 class SimulatedWorld:
