@@ -30,7 +30,7 @@ from headpond.storage.log.log import PartitionLog
 from headpond.storage.log.segment import Segment
 
 BATCH_BYTES_MAX = 32 * 1024
-"""Unless one record is larger. A random read reads, checks and walks over one batch: that of 32 KB takes 20 us."""
+"""Unless one record is larger; and no more than a segment. A random read reads, checks and walks over one batch: that of 32 KB takes 20 us."""
 
 NO_BATCH = bytearray()
 _new = tuple.__new__
@@ -77,6 +77,7 @@ class Appends:
         clock: Clock,
         tasks: Tasks,
         visible: Visible,
+        batch_bytes_max: int,
         is_durable_when_told: bool,
     ) -> None:
         self._log = log
@@ -84,6 +85,7 @@ class Appends:
         self._clock = clock
         self._tasks = tasks
         self._visible = visible
+        self._batch_bytes_max = batch_bytes_max
         self._is_durable_when_told = is_durable_when_told
         self._epoch = max(0, log.epochs.latest_epoch)
         self._written: deque[Written] = deque()
@@ -94,18 +96,21 @@ class Appends:
     # --- the turn -----------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        written = len(self._written)
+        has_written = False
         while not self._is_making_room and (batch := self._next()) is not None:
             now_ms = self._clock.now_ms()
             if self._log.can_append(len(batch.data), batch.header.max_timestamp, now_ms):
-                self._write(batch, now_ms)
+                has_written |= self._write(batch, now_ms)
             else:
                 self._is_making_room = True
                 self._tasks.spawn("make room in the log", self._write_when_there_is_room(batch))
-        if len(self._written) > written:
-            self._commits.mark_dirty(self._log, urgent=self._is_durable_when_told)
-            if not self._is_durable_when_told:
-                self._tell(self._log.log_end_offset)
+        if has_written:
+            self._have_synced()
+
+    def _have_synced(self) -> None:
+        self._commits.mark_dirty(self._log, urgent=self._is_durable_when_told)
+        if not self._is_durable_when_told:
+            self._tell(self._log.log_end_offset)
 
     def _next(self) -> Batch | None:
         first = self.handover.peek()
@@ -120,7 +125,7 @@ class Appends:
         waiting, records, size_bytes = [first], [first.sized.record], first.sized.size_bytes
         while (following := self.handover.peek()) is not None and following.sized is not None:
             size_bytes += following.sized.size_bytes
-            if size_bytes > BATCH_BYTES_MAX:
+            if size_bytes > self._batch_bytes_max:
                 break
             waiting.append(following)
             records.append(following.sized.record)
@@ -128,12 +133,12 @@ class Appends:
         data = batch_of(records)
         return Batch(data, read_header(data), waiting)
 
-    def _write(self, batch: Batch, now_ms: int) -> None:
+    def _write(self, batch: Batch, now_ms: int) -> bool:
         try:
             appended = self._log.append(memoryview(batch.data), batch.header, self._epoch, now_ms)
         except StorageFailed as failure:
             self._refuse(batch.waiting, failure)
-            return
+            return False
         except Exception as error:  # a bug: it must not leave anybody waiting for ever
             _fail(batch.waiting, partial(RuntimeError, f"the record could not be written: {error!r}"))
             raise
@@ -142,11 +147,11 @@ class Appends:
         self._written.append(
             Written(appended.base_offset, appended.last_offset + 1, active, active.size_bytes, batch.waiting)
         )
+        return True
 
     async def _write_when_there_is_room(self, batch: Batch) -> None:
         """A new segment, a checkpoint, a repair after a full disk: the others wait in their order meanwhile."""
         size_bytes, max_timestamp = len(batch.data), batch.header.max_timestamp
-        written = len(self._written)
         try:
             while not self._log.can_append(size_bytes, max_timestamp, self._clock.now_ms()):
                 await self._log.make_room(size_bytes, max_timestamp, self._clock.now_ms())
@@ -156,14 +161,11 @@ class Appends:
             _fail(batch.waiting, lambda: LogClosed("the log was closed before the record was written"))
             raise
         else:
-            self._write(batch, self._clock.now_ms())
+            if self._write(batch, self._clock.now_ms()):
+                self._have_synced()
         finally:
             self._is_making_room = False
-        if len(self._written) > written:
-            self._commits.mark_dirty(self._log, urgent=self._is_durable_when_told)
         self.turn()
-        if not self._is_durable_when_told:
-            self._tell(self._log.log_end_offset)
 
     # --- what becomes of it -------------------------------------------------------------------------------------------
 

@@ -34,9 +34,12 @@ class Compacted(NamedTuple):
     """Below it no key has two records. What was appended since waits for the next compaction."""
 
 
-async def dirt_of(engine: Engine, tombstone_retention_ms: int) -> Dirt | None:
-    """What there is to clean; None: nothing. Holds until ``clean``, or not: then that begins anew."""
+async def begin(engine: Engine, tombstone_retention_ms: int) -> Dirt | None:
+    """What there is to clean; None: nothing. Nobody else's compaction begins until ``is_compacting`` is taken back."""
     engine.check_working()
+    if engine.is_compacting:
+        raise CompactionFailed("another compaction of the log is under way")
+    engine.is_compacting = True
     log = engine.log
     if log.active is None:
         return None

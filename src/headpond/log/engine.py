@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from headpond.log import folder
-from headpond.log.appends import Appends, Pending, failed
+from headpond.log.appends import BATCH_BYTES_MAX, Appends, Pending, failed
 from headpond.log.errors import LogClosed, LogError, LogInUse, LogUnusable, NotAppended, OffsetOutOfRange, ReadFailed
 from headpond.log.settings import LogSettings
 from headpond.log.visible import Still, Visible
@@ -27,10 +27,16 @@ from headpond.runtime.loop_thread import LoopThread
 from headpond.storage.errors import DataFolderInUse, DataFolderUnusable
 from headpond.storage.folder import names
 from headpond.storage.log.log import PartitionLog
+from headpond.storage.log.lookup import FilesChanged
+from headpond.storage.log.segment import Segment
 from headpond.storage.manager import LogManager
 
 NODE_ID = 1
 """A broker's default, so that it takes the folder as its own once the log is adopted."""
+
+
+ATTEMPTS_MAX = 8
+"""A look at the segments begins again when they were replaced meanwhile."""
 
 
 class SegmentInfo(NamedTuple):
@@ -49,7 +55,9 @@ class Engine:
         self.tp = TopicPartition(name, 0)
         self.failure: BaseException | None = None
         self.is_closed = False  # no call may begin
+        self.batch_bytes_max = min(BATCH_BYTES_MAX, settings.segment_bytes)
         self.now_ms = world.ports.clock.now_ms
+        self.is_compacting = False
         self._settings = settings
         self._thread = thread
         self._world = world
@@ -90,6 +98,7 @@ class Engine:
             clock=self._world.ports.clock,
             tasks=self._world.ports.tasks,
             visible=self.visible,
+            batch_bytes_max=self.batch_bytes_max,
             is_durable_when_told=self._settings.flush == "ack",
         )
         self.handover: Handover[Pending] = Handover(self._thread, self.appends.turn)
@@ -171,20 +180,28 @@ class Engine:
             raise self._in_words(error) from error
 
     async def segments(self) -> list[SegmentInfo]:
-        found = []
-        for segment in [*self.log.segments]:
-            segment.pin()
+        for _ in range(ATTEMPTS_MAX):
             try:
-                await self.log.reads.load(segment)
-                index = segment.index
-                entries = () if index is None else tuple(zip(index.relative_offsets, index.positions, strict=True))
-            finally:
-                segment.unpin()
-            base = segment.base_offset
-            path = f"{self.log.path}/{names.file_name(base, names.LOG)}"
-            shown = tuple((base + relative_offset, position) for relative_offset, position in entries)
-            found.append(SegmentInfo(base, segment.end_offset, segment.size_bytes, path, shown))
-        return found
+                return [await self._described(segment) for segment in [*self.log.segments]]
+            except FilesChanged:
+                continue
+            except StorageFailed as error:
+                raise ReadFailed(error.message) from error
+        raise ReadFailed("the segments kept changing while they were looked at")
+
+    async def _described(self, segment: Segment) -> SegmentInfo:
+        segment.pin()
+        try:
+            await self.log.reads.load(segment)
+            index, base = segment.index, segment.base_offset
+            assert index is not None
+            entries = tuple(
+                (base + at, position) for at, position in zip(index.relative_offsets, index.positions, strict=True)
+            )
+        finally:
+            segment.unpin()
+        path = f"{self.log.path}/{names.file_name(base, names.LOG)}"
+        return SegmentInfo(base, segment.end_offset, segment.size_bytes, path, entries)
 
     async def read_file(self, still: Still, position: int, size: int) -> Buffer:
         """What is not in memory; the file is pinned by ``still``."""

@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
-from itertools import chain
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from headpond.log import compacting
-from headpond.log.appends import BATCH_BYTES_MAX, Pending, batch_of, failed
+from headpond.log.appends import Pending, batch_of, failed
 from headpond.log.batch import RawBatch
 from headpond.log.compacting import Compacted
 from headpond.log.engine import Engine, SegmentInfo
-from headpond.log.errors import LogClosed, OffsetOutOfRange
+from headpond.log.errors import LogClosed, LogError, OffsetOutOfRange
 from headpond.log.given import Appendable, Data, Headers, NewRecord, record_of, whole_number
 from headpond.log.reads import Loop, Reads
 from headpond.protocol.records.record import Record
@@ -117,15 +117,19 @@ class Log:
             raise TypeError(f"append_many() takes a list of records, not a {type(records).__name__}")
         self._check_working()
         offsets: list[int] = []
-        in_flight: list[tuple[Pending, int]] = []
-        for batch in _batches(records, self._now_ms):
-            pending = Pending(None, batch_of(batch))
-            self._hand_over(pending)
-            in_flight.append((pending, len(batch)))
-            if len(in_flight) >= IN_FLIGHT_MAX:
-                _collect(in_flight[: IN_FLIGHT_MAX // 2], offsets)
-                del in_flight[: IN_FLIGHT_MAX // 2]
-        _collect(in_flight, offsets)
+        in_flight: deque[tuple[Pending, int]] = deque()
+        try:
+            for batch in _batches(records, self._now_ms, self._engine.batch_bytes_max):
+                pending = Pending(None, batch_of(batch))
+                self._hand_over(pending)
+                in_flight.append((pending, len(batch)))
+                if len(in_flight) >= IN_FLIGHT_MAX:
+                    _collect(in_flight, IN_FLIGHT_MAX // 2, offsets)
+            _collect(in_flight, 0, offsets)
+        except Exception:  # of the iterable or the disk, or a bad record: what came before it has its fate first
+            with contextlib.suppress(LogError):
+                _collect(in_flight, 0, offsets)
+            raise
         return offsets
 
     def flush(self) -> None:
@@ -221,13 +225,14 @@ class Log:
         if whole_number(tombstone_retention_ms, "tombstone_retention_ms") < 0:
             raise ValueError("tombstone_retention_ms should be 0 or more")
         engine = self._engine
-        dirt = self._call(compacting.dirt_of(engine, tombstone_retention_ms))
-        if dirt is None:
-            size_bytes = self.size_bytes
-            return Compacted(0, 0, size_bytes, size_bytes, self.end_offset)
-        end_offset = dirt.segments[-1].end_offset
-        compacting.check_keys(self._reads.batches(self.start_offset, end_offset))
-        return self._call(compacting.clean(engine, dirt, tombstone_retention_ms))
+        dirt = self._call(compacting.begin(engine, tombstone_retention_ms))
+        try:
+            if dirt is None:
+                return Compacted(0, 0, engine.log.size_bytes, engine.log.size_bytes, self.end_offset)
+            compacting.check_keys(self._reads.batches(self.start_offset, dirt.segments[-1].end_offset))
+            return self._call(compacting.clean(engine, dirt, tombstone_retention_ms))
+        finally:
+            engine.is_compacting = False
 
     # --- life ---------------------------------------------------------------------------------------------------------
 
@@ -296,12 +301,12 @@ class Log:
         return LogClosed(self._unusable or "the log is closed")
 
 
-def _batches(given: Iterable[Appendable], now_ms: Callable[[], int]) -> Iterator[list[Record]]:
+def _batches(given: Iterable[Appendable], now_ms: Callable[[], int], batch_bytes_max: int) -> Iterator[list[Record]]:
     records: list[Record] = []
     size_bytes = 0
     for one in given:
         sized = record_of(one, now_ms())
-        if records and size_bytes + sized.size_bytes > BATCH_BYTES_MAX:
+        if records and size_bytes + sized.size_bytes > batch_bytes_max:
             yield records
             records, size_bytes = [], 0
         records.append(sized.record)
@@ -310,12 +315,12 @@ def _batches(given: Iterable[Appendable], now_ms: Callable[[], int]) -> Iterator
         yield records
 
 
-def _collect(in_flight: list[tuple[Pending, int]], offsets: list[int]) -> None:
-    ranges = []
-    for pending, count in in_flight:
+def _collect(in_flight: deque[tuple[Pending, int]], left: int, offsets: list[int]) -> None:
+    """Wait for the oldest until so many are left."""
+    while len(in_flight) > left:
+        pending, count = in_flight.popleft()
         first = pending.wait()
-        ranges.append(range(first, first + count))
-    offsets.extend(chain.from_iterable(ranges))
+        offsets.extend(range(first, first + count))
 
 
 def _let_go(engine: Engine, thread: LoopThread) -> None:

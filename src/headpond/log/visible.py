@@ -16,9 +16,11 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import NamedTuple
 
-from headpond.model import invariant
+from headpond.log.errors import ReadFailed
+from headpond.model import StorageFailed, invariant
 from headpond.runtime.handover import Returns
 from headpond.storage.log.log import PartitionLog
+from headpond.storage.log.lookup import FilesChanged
 from headpond.storage.log.segment import Segment
 
 
@@ -104,7 +106,12 @@ class Visible:
             return None
         segment = log.segments[slot]
         pin = Pin(segment, self._unpinned.put)
-        await log.reads.load(segment)
+        try:
+            await log.reads.load(segment)
+        except FilesChanged:
+            return None
+        except StorageFailed as error:
+            raise ReadFailed(error.message) from error
         return None if segment.is_gone else Still(pin, segment.size_bytes, segment.end_offset)
 
     def end(self) -> None:
