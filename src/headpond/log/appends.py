@@ -30,21 +30,33 @@ from headpond.storage.log.log import PartitionLog
 from headpond.storage.log.segment import Segment
 
 BATCH_BYTES_MAX = 32 * 1024
-"""Unless one record is larger; and no more than a segment. A random read reads, checks and walks over one batch: that of 32 KB takes 20 us."""
+"""Unless one record is larger; and no more than a segment. A random read reads, checks and walks over one batch: that
+of 32 KB takes 20 us."""
 
 NO_BATCH = bytearray()
 _new = tuple.__new__
 
 
+class Chain:
+    """The batches of one ``append_many``: when one was refused none comes after it, or the log would have the end of a
+    list without its middle."""
+
+    __slots__ = ("refused",)
+
+    def __init__(self) -> None:
+        self.refused: StorageFailed | None = None
+
+
 class Pending(Reply[int]):
     """What one thread has handed over; the answer is the first offset."""
 
-    __slots__ = ("batch", "sized")
+    __slots__ = ("batch", "chain", "sized")
 
-    def __init__(self, sized: Sized | None, batch: bytearray = NO_BATCH) -> None:
+    def __init__(self, sized: Sized | None, batch: bytearray = NO_BATCH, chain: Chain | None = None) -> None:
         super().__init__()
         self.sized = sized  # None: it is the batch
         self.batch = batch
+        self.chain = chain
 
 
 class Batch(NamedTuple):
@@ -134,6 +146,10 @@ class Appends:
         return Batch(data, read_header(data), waiting)
 
     def _write(self, batch: Batch, now_ms: int) -> bool:
+        chain = batch.waiting[0].chain
+        if chain is not None and chain.refused is not None:
+            self._refuse(batch.waiting, chain.refused)
+            return False
         try:
             appended = self._log.append(memoryview(batch.data), batch.header, self._epoch, now_ms)
         except StorageFailed as failure:
@@ -189,6 +205,9 @@ class Appends:
                 pending.give(written.base_offset + number)
 
     def _refuse(self, waiting: Sequence[Pending], failure: StorageFailed) -> None:
+        for pending in waiting:
+            if pending.chain is not None:
+                pending.chain.refused = failure
         if (cause := self._log.failure) is not None:
             _fail(waiting, lambda: failed(cause))
         else:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from headpond.log import compacting
-from headpond.log.appends import Pending, batch_of, failed
+from headpond.log.appends import Chain, Pending, batch_of, failed
 from headpond.log.batch import RawBatch
 from headpond.log.compacting import Compacted
 from headpond.log.engine import Engine, SegmentInfo
@@ -112,23 +112,26 @@ class Log:
         """Write records (values, or ``NewRecord``s) in their order; returns their offsets, when all are durable.
 
         They go in batches: records of other threads may come in between, and after an error or an interruption some
-        of the first ones are in the log. An iterable is consumed as its records are written."""
+        of the first ones are in the log, and none behind one that is not. An iterable is consumed as its records are
+        written."""
         if isinstance(records, str | bytes | bytearray | memoryview | NewRecord) or not isinstance(records, Iterable):
             raise TypeError(f"append_many() takes a list of records, not a {type(records).__name__}")
         self._check_working()
         offsets: list[int] = []
         in_flight: deque[tuple[Pending, int]] = deque()
+        chain = Chain()
         try:
             for batch in _batches(records, self._now_ms, self._engine.batch_bytes_max):
-                pending = Pending(None, batch_of(batch))
+                pending = Pending(None, batch_of(batch), chain)
                 self._hand_over(pending)
                 in_flight.append((pending, len(batch)))
                 if len(in_flight) >= IN_FLIGHT_MAX:
                     _collect(in_flight, IN_FLIGHT_MAX // 2, offsets)
             _collect(in_flight, 0, offsets)
         except Exception:  # of the iterable or the disk, or a bad record: what came before it has its fate first
-            with contextlib.suppress(LogError):
-                _collect(in_flight, 0, offsets)
+            while in_flight:
+                with contextlib.suppress(LogError):
+                    _collect(in_flight, 0, offsets)
             raise
         return offsets
 

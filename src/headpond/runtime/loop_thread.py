@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
@@ -70,7 +71,8 @@ class LoopThread:
 
     def close(self) -> None:
         if self._thread.is_alive():
-            self.end_soon()
+            with contextlib.suppress(RuntimeError):  # another thread has closed it just now
+                self.end_soon()
             self._thread.join()
 
     def __enter__(self) -> Self:

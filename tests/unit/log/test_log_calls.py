@@ -223,7 +223,7 @@ def test_a_damaged_batch_is_told_with_its_offset_and_where_to_read_on(rig: LogRi
     size_bytes = log.size_bytes // 4
     rig.disk.flip_bit(SEGMENT, 2 * size_bytes - 3)
     seen = []
-    with pytest.raises(CorruptRecord, match="offset 1 is damaged.*read on from offset 2") as caught:
+    with pytest.raises(CorruptRecord, match=r"offset 1 is damaged.*read on from offset 2") as caught:
         seen += [record.offset for record in log.read()]
     assert (caught.value.offset, caught.value.next_offset) == (1, 2)
     assert [record.offset for record in log.read(caught.value.next_offset)] == [2, 3]
