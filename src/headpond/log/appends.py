@@ -11,6 +11,7 @@ A crash keeps whatever was told, and perhaps more: what was written and not sync
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -32,6 +33,12 @@ from headpond.storage.log.segment import Segment
 BATCH_BYTES_MAX = 32 * 1024
 """Unless one record is larger; and no more than a segment. A random read reads, checks and walks over one batch: that
 of 32 KB takes 20 us."""
+
+GATHERING_TURNS_MAX = 32
+"""Of the loop, some 3 us each where nobody comes: how long a sync is held back for threads that may append again."""
+GATHERING_FROM_S = 0.0002
+"""Where a sync takes less it is not worth it. Measured with 16 threads and syncs of 400 us: 12 of them in each (without
+it 8) and 40 % more appends a second."""
 
 NO_BATCH = bytearray()
 _new = tuple.__new__
@@ -102,12 +109,16 @@ class Appends:
         self._epoch = max(0, log.epochs.latest_epoch)
         self._written: deque[Written] = deque()
         self._is_making_room = False
+        self._is_gathering = False
+        self._began_s = 0.0  # the oldest of what is written and not told was written then
         self.handover: Handover[Pending]
         log.on_flushed = self._flushed
 
     # --- the turn -----------------------------------------------------------------------------------------------------
 
     def turn(self) -> None:
+        if self._is_gathering:
+            return
         has_written = False
         while not self._is_making_room and (batch := self._next()) is not None:
             now_ms = self._clock.now_ms()
@@ -158,6 +169,8 @@ class Appends:
         except Exception as error:  # a bug: it must not leave anybody waiting for ever
             _fail(batch.waiting, partial(RuntimeError, f"the record could not be written: {error!r}"))
             raise
+        if not self._written:
+            self._began_s = self._clock.monotonic()
         active = self._log.active
         assert active is not None
         self._written.append(
@@ -188,21 +201,36 @@ class Appends:
     def _flushed(self, end_offset: int) -> None:
         if not self._is_durable_when_told:
             return
-        self._tell(end_offset)
+        took_s = self._clock.monotonic() - self._began_s
+        told = self._tell(end_offset)
+        if took_s >= GATHERING_FROM_S and told and len(self.handover) and not self._written:
+            self._is_gathering = True
+            self._gather(told + len(self.handover), GATHERING_TURNS_MAX)
+        else:
+            self.turn()
+
+    def _gather(self, expected: int, turns: int) -> None:
+        """Those who were just told are about to append again, if they are threads in loops. Without this they and the
+        others would take turns, and each sync would serve half of them. Each turn of the loop lets one of them run."""
+        if len(self.handover) < expected and turns:
+            asyncio.get_running_loop().call_soon(self._gather, expected, turns - 1)
+            return
+        self._is_gathering = False
         self.turn()
 
-    def _tell(self, end_offset: int) -> None:
-        """Everything below is visible: first it can be read, then whoever wrote it is told so."""
+    def _tell(self, end_offset: int) -> int:
+        """Everything below is visible: first it can be read, then whoever wrote it is told so; how many that are."""
         told: list[Written] = []
         while self._written and self._written[0].end_offset <= end_offset:
             told.append(self._written.popleft())
         if not told:
-            return
+            return 0
         last = told[-1]
         self._visible.show(last.end_offset, last.segment, last.end_bytes)
         for written in told:
             for number, pending in enumerate(written.waiting):
                 pending.give(written.base_offset + number)
+        return sum(len(written.waiting) for written in told)
 
     def _refuse(self, waiting: Sequence[Pending], failure: StorageFailed) -> None:
         for pending in waiting:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import PurePath
+from typing import Protocol, runtime_checkable
 
 from headpond.cluster.names import name_problem
 from headpond.log.engine import started
@@ -14,8 +14,15 @@ from headpond.runtime.environment import absolute_path
 from headpond.runtime.loop_thread import LoopThread
 
 
+@runtime_checkable
+class PathLike(Protocol):
+    """A ``pathlib.Path``, say, which is not imported for it."""
+
+    def __fspath__(self) -> str: ...
+
+
 def open(
-    path: str | PurePath,
+    path: str | PathLike,
     *,
     name: str | None = None,
     segment_bytes: int = 1_073_741_824,
@@ -37,9 +44,9 @@ def open(
     One process at a time. Raises ``LogInUse``, ``LogUnusable``, ``TypeError``, ``ValueError``.
     """
     settings = LogSettings(segment_bytes, index_interval_bytes, flush, retention_ms, retention_bytes)
-    if not isinstance(path, str | PurePath):
+    if not isinstance(path, str | PathLike):
         raise TypeError(f"the path is a {type(path).__name__}: it should be a str or a Path")
-    return open_in(Machine, absolute_path(str(path)), name, settings)
+    return open_in(Machine, absolute_path(path if isinstance(path, str) else path.__fspath__()), name, settings)
 
 
 def open_in(make_world: Callable[[], World], path: str, name: str | None, settings: LogSettings) -> Log:

@@ -79,6 +79,9 @@ class Handover(Generic[T]):
         self._is_due = False  # first: what comes in from here on wakes the loop again
         self._take()
 
+    def __len__(self) -> int:
+        return len(self._items)
+
     def peek(self) -> T | None:
         """On the loop: the first, which stays."""
         return self._items[0] if self._items else None
