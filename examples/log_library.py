@@ -1,6 +1,6 @@
 """The log as a library: twelve records written, those from offset 7 on read, and what lies on the disk.
 
-    python examples/log_library.py [FOLDER]
+python examples/log_library.py [FOLDER]
 """
 
 from __future__ import annotations

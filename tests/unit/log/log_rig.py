@@ -47,12 +47,26 @@ class LogRig:
         self.now_ms = NOW_MS
         self.disk = SimulatedDisk(now_ms=lambda: self.now_ms)
         self.log: Log
+        self.shown: list[tuple[int, int]] = []
         self.clock: ManualClock
 
     def open(self) -> Log:
         self.clock = ManualClock(self.now_ms)  # the timers of a dead process must not go off in the next one
         self.log = open_in(lambda: SimulatedWorld(self.disk, self.clock), PATH, None, self.settings)
+        self.shown = []
+        visible = self.log._engine.visible
+        tell = visible.on_change
+
+        def note() -> None:
+            self.shown.append((len(self.disk.trace), visible.view.end_offset))
+            tell()
+
+        visible.on_change = note
         return self.log
+
+    def shown_by(self, operations: int) -> int:
+        """Which end the log had shown, and told, when the disk had done so many operations."""
+        return max([end_offset for at, end_offset in self.shown if at <= operations], default=0)
 
     def on_loop(self, work: Callable[[], object]) -> None:
         async def run() -> None:

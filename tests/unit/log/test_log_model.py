@@ -161,8 +161,9 @@ class LogModel(RuleBasedStateMachine):
             if seed is not None:
                 disk.power_cut(random.Random(seed))
 
+        shown_end_offset = self.rig.shown_by(operations)
         self.rig.die(die)
-        self.rig.open()
+        assert self.rig.open().end_offset >= shown_end_offset, "what was told to be there, or could be read"
 
     @invariant()
     def everything_is_there(self) -> None:
@@ -178,4 +179,4 @@ def _kill(disk: Any) -> None:
 
 
 TestLogModel = LogModel.TestCase
-TestLogModel.settings = model_settings(60)
+TestLogModel.settings = model_settings(120)
