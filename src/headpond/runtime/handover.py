@@ -11,6 +11,7 @@ All of it may be used from a signal handler or a finalizer that interrupts anoth
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from collections import deque
@@ -128,13 +129,18 @@ class Returns(Generic[T]):
         self._settle()
 
 
+LOOK_S = 0.5
+"""A thread that waits wakes up this often: a signal that comes just before a lock is waited for does not interrupt it, so
+Ctrl-C would otherwise have no effect until something moves on."""
+
+
 class Waiters:
     def __init__(self) -> None:
         self._waiting: deque[threading.Lock] = deque()
 
     def wait(self, is_over: Callable[[], bool], timeout_s: float | None) -> bool:
         """Until ``is_over``, which is asked again after each ``wake``. False: time is up."""
-        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        until_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         while True:
             woken = threading.Lock()
             woken.acquire()
@@ -142,8 +148,10 @@ class Waiters:
             try:
                 if is_over():
                     return True
-                if not woken.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
-                    return is_over()
+                left_s = until_s - time.monotonic()
+                if left_s <= 0:
+                    return False
+                woken.acquire(timeout=min(LOOK_S, left_s))
             finally:
                 with contextlib.suppress(ValueError):  # it was woken
                     self._waiting.remove(woken)
