@@ -40,6 +40,14 @@ async def begin(engine: Engine, tombstone_retention_ms: int) -> Dirt | None:
     if engine.is_compacting:
         raise CompactionFailed("another compaction of the log is under way")
     engine.is_compacting = True
+    try:
+        return await _dirt_of(engine, tombstone_retention_ms)
+    except BaseException:
+        engine.is_compacting = False
+        raise
+
+
+async def _dirt_of(engine: Engine, tombstone_retention_ms: int) -> Dirt | None:
     log = engine.log
     if log.active is None:
         return None
@@ -48,6 +56,8 @@ async def begin(engine: Engine, tombstone_retention_ms: int) -> Dirt | None:
         await log.ports.checkpointed(log)
     except StorageFailed as error:
         raise CompactionFailed(f"the log could not be compacted: {error.message}") from error
+    if log.recovery_point < log.active.base_offset:
+        raise CompactionFailed("the log could not be compacted: its checkpoint could not be written (a full disk?)")
     log.reconfigure(msgspec.structs.replace(log.config, compacts=True, delete_retention_ms=tombstone_retention_ms))
     try:
         dirt = engine.manager.make_compactor().dirt_of(log)

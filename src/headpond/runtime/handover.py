@@ -130,8 +130,8 @@ class Returns(Generic[T]):
 
 
 LOOK_S = 0.5
-"""A thread that waits wakes up this often: a signal that comes just before a lock is waited for does not interrupt it, so
-Ctrl-C would otherwise have no effect until something moves on."""
+"""A thread that waits wakes up this often: a signal that comes just before a lock is waited for does not interrupt it,
+and Ctrl-C would have no effect until something moves on."""
 
 
 class Waiters:

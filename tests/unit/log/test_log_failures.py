@@ -103,6 +103,16 @@ def test_a_compaction_that_fails_loses_nothing_and_can_be_repeated(rig: LogRig) 
     assert [record.offset for record in rig.log.read()] == [18, 19]
 
 
+def test_a_compaction_that_can_t_even_begin_can_be_repeated(rig: LogRig) -> None:
+    fill_for_compaction(rig.log)
+    rig.disk.faults.space_bytes = 0
+    with pytest.raises(LogError):
+        rig.log.compact()
+    rig.disk.faults.heal()
+    rig.log.compact()
+    assert [record.offset for record in rig.log.read()] == [18, 19]
+
+
 def test_a_compaction_whose_process_dies_is_told(log: Log) -> None:
     fill_for_compaction(log)
     processes = log._engine._world.ports.processes
