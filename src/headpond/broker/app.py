@@ -192,6 +192,17 @@ class BrokerApp:
         await self._logs.close()
         await self._store.close()
 
+    async def give_up_start(self) -> None:
+        """After a ``start`` that failed, for a process that goes on: nothing of it is left."""
+        if (server := getattr(self, "_server", None)) is not None:
+            await server.close()
+        if self._observability is not None:
+            await self._observability.close()
+        await self._ports.tasks.cancel_all()
+        await self._logs.close()
+        if (store := getattr(self, "_store", None)) is not None:
+            await store.close()
+
     async def _import_the_rest(self, files: CodeFiles) -> None:
         await self._ports.clock.sleep(later.AFTER_S)
         await self._broker.pacing.slices.finish(later.imported((*later.MODULES, *files.later_modules), files))

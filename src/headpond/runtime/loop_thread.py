@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextlib
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -35,8 +36,17 @@ class LoopThread:
         finally:
             self._loop.close()
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread itself, which must not wait for its own loop."""
+        return threading.get_ident() == self._thread.ident
+
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()  # the loop is closed already; or Python warns that it was never awaited
+            raise
         try:
             return future.result(timeout_s)
         except concurrent.futures.CancelledError:
@@ -47,9 +57,22 @@ class LoopThread:
                 concurrent.futures.wait([future], CANCELLED_S_MAX)
             raise
 
+    def begin(self, work: Coroutine[Any, Any, object]) -> None:
+        """From any thread, and not waited for."""
+        asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
+        """From any thread: in the loop's next turn, and not waited for. ``RuntimeError``: the loop is closed."""
+        self._loop.call_soon_threadsafe(callback, *arguments)
+
+    def end_soon(self) -> None:
+        """``close`` for the thread itself, which can't wait for its own end."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
     def close(self) -> None:
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            with contextlib.suppress(RuntimeError):  # another thread has closed it just now
+                self.end_soon()
             self._thread.join()
 
     def __enter__(self) -> Self:

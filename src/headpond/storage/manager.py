@@ -18,7 +18,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
-from headpond.config.broker import StorageSettings
 from headpond.config.compaction import CompactionSettings
 from headpond.config.log import LogConfig
 from headpond.model import TopicId, TopicPartition, invariant
@@ -45,6 +44,7 @@ from headpond.storage.slices import LOGS_PER_SLICE, in_slices
 from headpond.storage.tracked_workers import TrackedWorkers
 
 if TYPE_CHECKING:
+    from headpond.config.broker import StorageSettings
     from headpond.storage.compaction.compactor import Compactor
 
 _log = logging.getLogger(__name__)

@@ -95,6 +95,16 @@ def consume(
     return _with_client(address, run, timeout_s, f"topic {topic!r} was not read")
 
 
+def topics(address: tuple[str, int], timeout_s: float) -> dict[str, int]:
+    """By name, how many partitions each has; without the broker's own."""
+
+    async def run(client: Client) -> dict[str, int]:
+        found = (await client.metadata()).topics
+        return {name: len(found[name].partitions) for name in sorted(found) if not found[name].is_internal}
+
+    return _with_client(address, run, timeout_s, "the topics were not listed")
+
+
 async def _read_on(
     client: Client, positions: dict[TopicPartition, int], found: list[StoredRecord], uncommitted: bool
 ) -> None:
@@ -154,4 +164,4 @@ def _with_client(
     raise errors[0]
 
 
-__all__ = ["EARLIEST", "Sendable", "StoredRecord", "consume", "produce"]
+__all__ = ["EARLIEST", "Sendable", "StoredRecord", "consume", "produce", "topics"]
