@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -61,5 +62,30 @@ def test_memory_is_distrusted_until_a_recovery_has_come_to_its_end() -> None:
         rig.disk.faults.heal()
         assert SYNC_FAILED in await rig.files()
         assert (await rig.open()).log_end_offset == 1
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 200])
+def test_a_process_that_is_killed_before_it_notes_the_failed_sync_loses_nothing_that_comes_later(
+    segment_bytes: int,
+) -> None:
+    """Recovery finds good records in memory that the device never got: a sync alone would not write them."""
+
+    async def run() -> None:
+        rig = Rig()
+        rig.reconfigure(segment_bytes=segment_bytes)
+        log = await rig.open()
+        await rig.append(log, make_batch(mark=1), flush=True)
+        rig.disk.faults.fail_next_syncs()
+        with pytest.raises(StorageFailed):
+            await rig.append(log, make_batch(mark=2), flush=True)
+        await rig.die()
+        await rig.in_worker(rig.disk.remove, f"{DATA_DIR}/{SYNC_FAILED}")  # never noted
+        log = await rig.open()
+        assert (await rig.append(log, make_batch(mark=3), flush=True)).base_offset == 2
+        await rig.die()
+        rig.disk.power_cut(random.Random(1))
+        assert len(await read_all(await rig.open())) == 3
 
     asyncio.run(run())

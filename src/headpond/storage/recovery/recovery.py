@@ -194,7 +194,10 @@ def _recover_segments(
                 )
                 file.truncate(size_bytes)
             if not found.is_clean:
-                # Also what was read back well may be in memory only: it counts as flushed from here on.
+                # Also what was read back well may be in memory only: it counts as flushed from here on. It is written
+                # anew: a sync of it may have failed, and the process was killed before it could note that.
+                if segment.scanned is not None and segment.scanned.checked_from >= 0 and not found.distrusts_memory:
+                    fs.rewrite(path, segment.scanned.checked_from)
                 sync_file(file)
         except BaseException:
             file.close()
