@@ -126,10 +126,6 @@ class FileSystem(Protocol):
     def make_dirs(self, path: str) -> None:
         """Make the folder and its parents; fine if it exists."""
 
-    def rewrite(self, path: str, position: int) -> None:
-        """Write the bytes from ``position`` on once more, as they are. The next sync makes them durable, also where
-        one failed before: that leaves bytes in memory which the device never gets."""
-
     def rename(self, source: str, target: str) -> None:
         """Atomic, replaces ``target``; durable after ``sync_dir`` of the parent."""
 

@@ -90,16 +90,6 @@ def test_reopening_appends_at_the_end(fs: FileSystem, home: str) -> None:
     assert again.read(0, 10) == b"onetwo"
 
 
-@pytest.mark.parametrize("position", [0, 4, 10])
-def test_rewriting_changes_neither_bytes_nor_end(fs: FileSystem, home: str, position: int) -> None:
-    file = fs.open(f"{home}/a", create=True)
-    file.write(b"0123456789")
-    fs.rewrite(f"{home}/a", position)
-    file.write(b"ab")
-    file.sync()
-    assert fs.read_file(f"{home}/a") == b"0123456789ab"
-
-
 def test_truncating_moves_the_end_for_later_writes(fs: FileSystem, home: str) -> None:
     file = fs.open(f"{home}/a", create=True)
     file.write(b"0123456789")

@@ -39,9 +39,6 @@ _locked_files: set[tuple[int, int]] = set()
 _locked_files_guard = threading.Lock()
 
 
-_REWRITE_BYTES = 1024 * 1024
-
-
 class DiskFileSystem:
     """``ports.FileSystem`` of the machine. Paths are used as given (relative ones from the working directory)."""
 
@@ -93,15 +90,6 @@ class DiskFileSystem:
         refuse_on_loop()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
-
-    def rewrite(self, path: str, position: int) -> None:
-        refuse_on_loop()
-        descriptor = os.open(path, os.O_RDWR | _FILE_FLAGS)  # O_APPEND would write at the end
-        try:
-            while data := os.pread(descriptor, _REWRITE_BYTES, position):
-                position += os.pwrite(descriptor, data, position)
-        finally:
-            os.close(descriptor)
 
     def remove_tree(self, path: str) -> None:
         refuse_on_loop()

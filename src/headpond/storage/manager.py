@@ -381,7 +381,6 @@ class LogManager:
                     interval_bytes=config_of(tp.topic).index_interval_bytes,
                     producer_expiration_ms=self._config.producer_id_expiration_ms,
                     now_ms=now_ms,
-                    distrusts_memory=contents.sync_failed,
                 )
             )
 

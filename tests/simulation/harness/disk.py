@@ -317,13 +317,6 @@ class SimulatedDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         self.carry_out(Removed(parent, name, inode))
 
-    def rewrite(self, path: str, position: int) -> None:
-        refuse_on_loop()
-        inode = self._file_inode(path)
-        data = bytes(self._files[inode][position:])
-        if data:
-            self.carry_out(Wrote(inode, position, data))
-
     def remove_tree(self, path: str) -> None:
         refuse_on_loop()
         inode = self._find(path)

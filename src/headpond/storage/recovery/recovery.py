@@ -49,7 +49,6 @@ class FoundFolder:
     interval_bytes: int
     producer_expiration_ms: int
     now_ms: int
-    distrusts_memory: bool = False  # after a failed sync: read what is to be checked from the device
 
 
 @dataclass(slots=True)
@@ -178,8 +177,10 @@ def _recover_segments(
             continue
         file = fs.open(path)
         try:
-            if found.distrusts_memory:
-                sync_file(file)  # pages that still wait to be written are not forgotten, those that were lost are
+            if not found.is_clean:
+                # A sync may have failed before the process was killed, noted or not: memory then holds what the device
+                # never got. Pages that still wait to be written are not forgotten, those that were lost are.
+                sync_file(file)
                 file.forget_cached()
             segment = _scan_one(fs, found, log, file, base, collected, scan_from, recovery_point)
             size_bytes = segment.scanned.position if segment.scanned else segment.size_bytes
@@ -194,10 +195,7 @@ def _recover_segments(
                 )
                 file.truncate(size_bytes)
             if not found.is_clean:
-                # Also what was read back well may be in memory only: it counts as flushed from here on. It is written
-                # anew: a sync of it may have failed, and the process was killed before it could note that.
-                if segment.scanned is not None and segment.scanned.checked_from >= 0 and not found.distrusts_memory:
-                    fs.rewrite(path, segment.scanned.checked_from)
+                # Also what was read back well may be in memory only: it counts as flushed from here on.
                 sync_file(file)
         except BaseException:
             file.close()

@@ -44,8 +44,6 @@ class ScannedSegment:
     max_timestamp: int = NO_TIMESTAMP
     max_timestamp_offset: int = -1
     bytes_since_entry: int = 0
-    checked_from: int = -1
-    """The position of the first batch whose checksum was compared: from here on nothing was known to be durable."""
     fault: str | None = None
     """Why the scan stopped before the file's end."""
     index_entries_on_disk: int = 0
@@ -122,12 +120,10 @@ def scan(
             if fields[0] < next_offset or last_offset - base_offset > RELATIVE_OFFSET_MAX:
                 fault = f"offset {fields[0]} can't follow {next_offset - 1}"
                 break
-            if last_offset >= verify_from_offset:
-                if crc32c(chunk[at + ATTRIBUTES_POSITION : at + batch_bytes]) != fields[4]:
-                    fault = f"the batch at offset {fields[0]} fails its CRC"
-                    break
-                if segment.checked_from < 0:
-                    segment.checked_from = position + at
+            is_checked = last_offset >= verify_from_offset
+            if is_checked and crc32c(chunk[at + ATTRIBUTES_POSITION : at + batch_bytes]) != fields[4]:
+                fault = f"the batch at offset {fields[0]} fails its CRC"
+                break
             if fields[8] > max_timestamp and fields[12]:  # not of a header alone: compaction took its records
                 max_timestamp = fields[8]
                 segment.max_timestamp_offset = last_offset
