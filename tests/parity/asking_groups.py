@@ -124,9 +124,12 @@ def leave(label: str = "", member: str = "${m}", instance: str | None = None, *,
     return ask("LeaveGroup", label or "leaves", unordered=["members"], **fields)
 
 
-def described(label: str, *, of: str = "g", state: str | None = None, **options: Any) -> Ask:
-    """``state``: waited for, where what leads there is not answered yet."""
+def described(label: str, *, of: str = "g", state: str | None = None, is_there: bool = False, **options: Any) -> Ask:
+    """``state``: waited for, where what leads there is not answered yet. ``is_there``: so is any but Dead: Kafka
+    answers a JoinGroup that makes a group a moment before it finds that group."""
     until = None if state is None else (lambda answer: answer.groups[0].group_state == state)
+    if is_there:
+        until = lambda answer: answer.groups[0].group_state != "Dead"  # noqa: E731
     return ask("DescribeGroups", label, groups=[f"${{{of}}}"], until=until, unordered=["groups.members"], **options)
 
 

@@ -27,7 +27,7 @@ SCRIPTS = [
         steps=[
             *group(),
             join("the first time", capture={"m": "member_id"}),
-            described("after the first time"),
+            described("after the first time", is_there=True),
             join("with an id", "${m}"),
             join("again", "${m}"),
             described("before the sync"),

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from headpond.model import StorageFailed
+from headpond.storage.log.reading import FINISHED_SEGMENTS_LOADED_MAX
 from simulation.harness.trace import Op, Renamed
 from unit.storage.storage_rig import NOW_MS, Rig, fill, make_batch, read_all
 
@@ -110,5 +111,24 @@ def test_a_truncation_that_fails_half_way_takes_the_log_offline_until_the_next_s
         batches = await read_all(log)
         assert len(batches) >= 1
         assert [batch.base_offset for batch in batches] == list(range(0, log.log_end_offset, 2))
+
+    asyncio.run(run())
+
+
+def test_a_segment_that_a_cut_makes_the_active_one_again_stays_open_while_others_are_read() -> None:
+    async def run() -> None:
+        rig = Rig()
+        log = await rig.open()
+        for number in range(FINISHED_SEGMENTS_LOADED_MAX + 3):
+            await rig.append(log, make_batch(2, mark=number), flush=True)
+            await log.roll()
+        await rig.checkpoint()
+        end_offset = 2 * (FINISHED_SEGMENTS_LOADED_MAX + 1)
+        await read_all(log, from_offset=end_offset - 2)
+        await log.truncate_to(end_offset)
+        for offset in range(0, end_offset - 2, 2):
+            await read_all(log, from_offset=offset, size_bytes_max=1)
+        assert (await rig.append(log, make_batch(2), flush=True)).base_offset == end_offset
+        assert len(await read_all(log)) == FINISHED_SEGMENTS_LOADED_MAX + 2
 
     asyncio.run(run())

@@ -357,6 +357,8 @@ class LogReads:
 
     def _may_unload(self, segment: Segment) -> bool:
         log = self._log
+        if segment is log.active:  # a cut made it that again
+            return False
         return not (segment.pins or segment.unsynced or segment in log.unsaved or segment in log.journaled)
 
     def finished(self, segment: Segment) -> None:
