@@ -32,6 +32,7 @@ def python(program: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", CHILD + program, *map(str, arguments)],
         env=headpond_environment(),
+        stdin=subprocess.PIPE,  # whatever this process has may end at once
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
