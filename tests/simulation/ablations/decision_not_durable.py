@@ -7,6 +7,7 @@ Found    a power cut between the answer and the sync: the coordinator finds the 
 from __future__ import annotations
 
 from headpond.broker.coordinators.home import InternalTopic
+from headpond.model.waits import Waiter
 from simulation.ablations.planting import Patch, Scenario, one_after_the_other, rare_rounds
 from simulation.faults import CrashAtOperation
 
@@ -25,10 +26,12 @@ SCENARIO = Scenario(
 
 
 def plant(patch: Patch) -> None:
-    committed = InternalTopic.committed
+    when_committed = InternalTopic.when_committed
 
-    async def hasty(self: InternalTopic, partition: int, end_offset: int) -> None:
-        if self._topic != "__transaction_state":
-            await committed(self, partition, end_offset)
+    def hasty(self: InternalTopic, partition: int, end_offset: int, waiter: Waiter) -> None:
+        if self._topic == "__transaction_state":
+            waiter.reached()
+        else:
+            when_committed(self, partition, end_offset, waiter)
 
-    patch.set(InternalTopic, "committed", hasty)
+    patch.set(InternalTopic, "when_committed", hasty)
