@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 
 import pytest
 
-from headpond.model import BrokerError, ErrorCode
+from headpond.model import BrokerError, ErrorCode, StorageFailed
 from headpond.storage.commit import checkpoint_of_a_log as log_checkpoint
 from headpond.storage.log import log as log_module
 from headpond.storage.log.log import PartitionLog
@@ -378,3 +379,29 @@ def test_a_log_that_ends_before_its_log_start_begins_there_anew() -> None:
         assert (await rig.append(log, make_batch(), flush=True)).base_offset == 9
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_checkpointed", [False, True])
+def test_a_torn_end_that_a_start_after_a_clean_stop_cuts_off_never_comes_back(is_checkpointed: bool) -> None:
+    async def run(seed: int) -> None:
+        rig = Rig()
+        log = await rig.open()
+        await rig.append(log, make_batch(mark=1), flush=True)
+        rig.disk.faults.fail_next_write(path(0, ".log"), after_bytes=50)
+        with pytest.raises(StorageFailed):
+            await rig.append(log, make_batch(mark=2))
+        await rig.close()  # before the repair
+        assert len(rig.disk.contents(path(0, ".log"))) > log.size_bytes
+        log = await rig.open()
+        await log.roll()
+        await rig.append(log, make_batch(mark=3), flush=True)
+        if is_checkpointed:
+            await rig.checkpoint()
+        await rig.tasks.cancel_all()
+        rig.disk.power_cut(random.Random(seed))
+        log = await Rig(rig.disk).open()
+        assert [batch.base_offset for batch in await read_all(log)] == [0, 1]
+        assert len(rig.disk.contents(path(0, ".log"))) == log.segments[1].size_bytes
+
+    for seed in range(60):  # of what a power cut keeps
+        asyncio.run(run(seed))

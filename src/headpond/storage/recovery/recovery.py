@@ -194,8 +194,9 @@ def _recover_segments(
                     "%s: cut at %d bytes, offset %d: %s", path, size_bytes, segment.end_offset, _fault(segment)
                 )
                 file.truncate(size_bytes)
-            if not found.is_clean:
-                # Also what was read back well may be in memory only: it counts as flushed from here on.
+            if cut or not found.is_clean:
+                # What was cut must not come back below what is appended now. Also what was read back well may be in
+                # memory only: it counts as flushed from here on.
                 sync_file(file)
         except BaseException:
             file.close()
