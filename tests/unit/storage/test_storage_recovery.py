@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -381,8 +381,22 @@ def test_a_log_that_ends_before_its_log_start_begins_there_anew() -> None:
     asyncio.run(run())
 
 
+async def mend_by_a_start(rig: Rig, log: PartitionLog) -> PartitionLog:
+    await rig.close()
+    assert len(rig.disk.contents(path(0, ".log"))) > log.size_bytes, "the stop came before the repair"
+    return await rig.open()
+
+
+async def mend_by_the_next_append(rig: Rig, log: PartitionLog) -> PartitionLog:
+    await log.make_room(100, NOW_MS, NOW_MS)
+    return log
+
+
 @pytest.mark.parametrize("is_checkpointed", [False, True])
-def test_a_torn_end_that_a_start_after_a_clean_stop_cuts_off_never_comes_back(is_checkpointed: bool) -> None:
+@pytest.mark.parametrize("mend", [mend_by_a_start, mend_by_the_next_append])
+def test_the_half_written_end_of_a_failed_write_never_comes_back(
+    mend: Callable[[Rig, PartitionLog], Awaitable[PartitionLog]], is_checkpointed: bool
+) -> None:
     async def run(seed: int) -> None:
         rig = Rig()
         log = await rig.open()
@@ -390,9 +404,7 @@ def test_a_torn_end_that_a_start_after_a_clean_stop_cuts_off_never_comes_back(is
         rig.disk.faults.fail_next_write(path(0, ".log"), after_bytes=50)
         with pytest.raises(StorageFailed):
             await rig.append(log, make_batch(mark=2))
-        await rig.close()  # before the repair
-        assert len(rig.disk.contents(path(0, ".log"))) > log.size_bytes
-        log = await rig.open()
+        log = await mend(rig, log)
         await log.roll()
         await rig.append(log, make_batch(mark=3), flush=True)
         if is_checkpointed:

@@ -74,9 +74,7 @@ async def repair(log: PartitionLog) -> None:
     """A write failed: cut off what it left. Works on a full disk. Crash: recovery finds the same end by the CRCs."""
     active = log.active
     if active is not None and active.file is not None:
-        await log.ports.workers.run(
-            lambda file, size: segment_files.truncate_file(file, size, durable=False), active.file, active.size_bytes
-        )
+        await log.ports.workers.run(segment_files.cut_file, active.file, active.size_bytes)
     log.is_torn = False
 
 

@@ -105,7 +105,7 @@ def cut(fs: FileSystem, path: str, base_offset: int, size_bytes: int, later: lis
     moved = set_aside(fs, path, later, newest_first=True)
     file = fs.open(f"{path}/{names.file_name(base_offset, names.LOG)}")
     try:
-        truncate_file(file, size_bytes, durable=True)
+        cut_file(file, size_bytes)
     except BaseException:
         file.close()
         raise
@@ -122,10 +122,11 @@ def write_txn_index(fs: FileSystem, path: str, base_offset: int, data: bytes) ->
         sync_folder(fs, path)
 
 
-def truncate_file(file: File, size_bytes: int, *, durable: bool) -> None:
+def cut_file(file: File, size_bytes: int) -> None:
+    """Durable when it returns: what is appended next may go to another file, and what was cut must not come back below
+    it."""
     file.truncate(size_bytes)
-    if durable:
-        sync_file(file)
+    sync_file(file)
 
 
 def set_aside(fs: FileSystem, path: str, offsets: Iterable[int], *, newest_first: bool) -> list[str]:
